@@ -1,0 +1,1 @@
+"""Typer shells: parse, call, show."""

@@ -1,0 +1,113 @@
+"""The Typer tree, each command imported only when it is run."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from deltacli import __version__
+from deltacli.cli.options import with_common_options
+from deltacli.cli.registry import BY_NAME, COMMANDS, CommandRow
+from deltacli.errors import EXIT_CODES
+
+_HELP_NAMES = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DELTACLI"}
+
+
+class LazyGroup(TyperGroup):
+    """Lists the commands from the registry; a command's module is imported to run it."""
+
+    _showing_help = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [row.name for row in COMMANDS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        row = BY_NAME.get(cmd_name)
+        if row is None:
+            return None
+        if self._showing_help:
+            return TyperCommand(row.name, help=row.help, rich_help_panel=row.panel)
+        return load_command(row)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        # Typer proposes names only from its own table of commands.
+        if args and args[0] not in BY_NAME and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], BY_NAME, n=1)
+            suggestion = f" Did you mean {close[0]!r}?" if close else ""
+            ctx.fail(f"No such command {args[0]!r}.{suggestion}")
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._showing_help = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._showing_help = False
+
+
+@cache
+def load_command(row: CommandRow) -> Any:
+    """The command of a registry row, as Typer builds it."""
+    module = import_module(f"deltacli.cli.commands.{row.module}")
+    callback = with_common_options(getattr(module, row.module))
+    single = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    single.command(
+        row.name,
+        help=_help_text(callback.__doc__ or "", getattr(module, "EXAMPLES", ())),
+        short_help=row.help,
+        context_settings=_HELP_NAMES,
+        rich_help_panel=row.panel,
+    )(callback)
+    command = typer.main.get_command(single)
+    command.name = row.name
+    return command
+
+
+def _help_text(docstring: str, examples: tuple[tuple[str, str], ...]) -> str:
+    """The docstring with its examples, one a line; text is never markup."""
+    from inspect import cleandoc
+
+    text = cleandoc(docstring).replace("[", "\\[")
+    if examples:
+        lines = [f"  {line}" + (f"   # {note}" if note else "") for line, note in examples]
+        text += "\n\n\b\nExamples:\n" + "\n".join(lines)
+    return text
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"deltacli {__version__}")
+        raise typer.Exit
+
+
+@cache
+def application() -> Any:
+    """The root command."""
+    codes = "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES)
+    app = typer.Typer(
+        cls=LazyGroup,
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        context_settings=_HELP_NAMES,
+        epilog=f"Exit codes: {codes}.",
+    )
+
+    @app.callback(help="Look after Delta Lake tables from the command line.")
+    def root(
+        version: Annotated[
+            bool,
+            typer.Option(
+                "--version", "-V", callback=_show_version, is_eager=True, help="Show the version."
+            ),
+        ] = False,
+    ) -> None:
+        pass
+
+    return typer.main.get_command(app)

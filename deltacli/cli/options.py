@@ -1,0 +1,130 @@
+"""The options that commands share: name, help and environment variable in one place."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+import typer
+
+from deltacli.render.formats import Format
+
+TableArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="Path or URL of the table: ./t, file:///t, s3://bucket/t, gs://…, abfss://…; "
+        "t@v3 is its version 3.",
+        show_default=False,
+    ),
+]
+AllowCatalogOpt = Annotated[
+    bool,
+    typer.Option(
+        "--allow-catalog-managed",
+        help="Read a catalog-managed table by its published commits only.",
+    ),
+]
+
+
+def _common(*names: str, **settings: Any) -> Any:
+    return typer.Option(*names, rich_help_panel="Common options", **settings)
+
+
+@dataclass(frozen=True)
+class CommonOptions:
+    """What stands on every command."""
+
+    output: Annotated[
+        Format,
+        _common(
+            "-o",
+            "--output",
+            envvar="DELTACLI_OUTPUT",
+            help="auto is table on a terminal and tsv on a pipe.",
+        ),
+    ] = Format.AUTO
+    output_file: Annotated[
+        str | None,
+        _common(
+            "--output-file",
+            envvar="DELTACLI_OUTPUT_FILE",
+            metavar="PATH",
+            help="Write the result to a file, whole or not at all.",
+            show_default=False,
+        ),
+    ] = None
+    fields: Annotated[
+        str | None,
+        _common(
+            "--fields",
+            envvar="DELTACLI_FIELDS",
+            metavar="A,B",
+            help="Only these fields, in this order; others are not even read.",
+            show_default=False,
+        ),
+    ] = None
+    tz: Annotated[
+        str,
+        _common(
+            "--tz",
+            envvar="DELTACLI_TZ",
+            metavar="ZONE",
+            help="Time zone of tables and of times without one: UTC, local, Europe/Berlin.",
+        ),
+    ] = "UTC"
+    storage_option: Annotated[
+        list[str] | None,
+        _common(
+            "--storage-option",
+            envvar="DELTACLI_STORAGE_OPTION",
+            metavar="KEY=VALUE",
+            help="Option for the storage driver; may be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    quiet: Annotated[
+        bool,
+        _common("-q", "--quiet", envvar="DELTACLI_QUIET", help="No warnings, notes or progress."),
+    ] = False
+    verbose: Annotated[
+        bool,
+        _common("-v", "--verbose", envvar="DELTACLI_VERBOSE", help="Say what is done and why."),
+    ] = False
+    debug: Annotated[
+        bool,
+        _common("--debug", envvar="DELTACLI_DEBUG", help="Show tracebacks of errors."),
+    ] = False
+    no_color: Annotated[
+        bool,
+        _common("--no-color", envvar="DELTACLI_NO_COLOR", help="No colours (also NO_COLOR)."),
+    ] = False
+    no_progress: Annotated[
+        bool,
+        _common("--no-progress", envvar="DELTACLI_NO_PROGRESS", help="No progress on stderr."),
+    ] = False
+
+
+def with_common_options(command: Callable[..., Any]) -> Callable[..., None]:
+    """A Typer callback for `command(options, …)`, with the common options after its own."""
+    own = inspect.signature(command, eval_str=True)
+    first, *rest = own.parameters.values()
+    shared = inspect.signature(CommonOptions, eval_str=True).parameters.values()
+    names = [one.name for one in fields(CommonOptions)]
+
+    @functools.wraps(command)
+    def callback(**values: Any) -> None:
+        options = CommonOptions(**{name: values.pop(name) for name in names})
+        command(options, **values)
+
+    keyword_only = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*rest, *shared)
+    ]
+    callback.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=keyword_only, return_annotation=None
+    )
+    callback.__annotations__ = {one.name: one.annotation for one in keyword_only}
+    return callback

@@ -1,0 +1,22 @@
+"""The commands: where each lives and what one line says of it. Nothing is imported here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRow:
+    name: str
+    module: str
+    panel: str
+    help: str
+
+
+COMMANDS: tuple[CommandRow, ...] = (
+    CommandRow("history", "history", "Inspect", "Show a table's commits, newest first."),
+    CommandRow("snapshot", "snapshot", "Inspect", "Show the state of a table at a version."),
+    CommandRow("completion", "completion", "Set up", "Print the completion script of a shell."),
+    CommandRow("doctor", "doctor", "Set up", "Show versions, engines and storage drivers."),
+)
+BY_NAME = {row.name: row for row in COMMANDS}

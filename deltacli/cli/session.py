@@ -1,0 +1,360 @@
+"""One run of a command: its store, its snapshot, its output and its talk on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from deltacli.cli.options import CommonOptions
+from deltacli.delta.engine import Engine
+from deltacli.delta.history import in_commit_times, version_at
+from deltacli.delta.paths import Kind
+from deltacli.delta.segment import LogListing, list_log
+from deltacli.delta.snapshot import Snapshot, load_snapshot
+from deltacli.errors import DeltaCliError, NotFound, StorageError, UsageError
+from deltacli.operations.records import Document, Listing
+from deltacli.render.formats import Format
+from deltacli.storage import LogStore, open_store
+from deltacli.units import iso_time, parse_instant, parse_zone
+
+
+class Session:
+    """What a command needs besides its own arguments."""
+
+    def __init__(self, options: CommonOptions):
+        self.options = options
+        self.now_ms = time.time_ns() // 1_000_000
+        self.zone = parse_zone(options.tz)
+        self._progress = _Progress(enabled=self._shows_progress())
+
+    # -- reading -------------------------------------------------------------------------
+
+    @cached_property
+    def storage_options(self) -> Mapping[str, str]:
+        pairs = {}
+        for text in self.options.storage_option or ():
+            key, equals, value = text.partition("=")
+            if not equals or not key:
+                raise UsageError(f"--storage-option {text!r} is not KEY=VALUE")
+            pairs[key] = value
+        return pairs
+
+    def open(self, table: str) -> tuple[LogStore, str | None]:
+        """The store of a table, and the version or time after an `@` (rule S-10).
+
+        A folder that is really called so wins.
+        """
+        store = open_store(table, self.storage_options)
+        match = re.fullmatch(r"(.+)@(v\d+|\d{17})", table)
+        if match and not _exists(store):
+            return open_store(match[1], self.storage_options), _version_or_time(match[2])
+        return store, None
+
+    def engine(self) -> Engine:
+        from deltacli.local.engine import LocalEngine
+
+        self.explain("checkpoints are read by the local engine (pyarrow)")
+        return LocalEngine()
+
+    def snapshot(
+        self, table: str, at: str | None = None, *, allow_catalog_managed: bool = False
+    ) -> Snapshot:
+        """The table's newest snapshot, or that of a version or time."""
+        store, own = self.open(table)
+        if at is not None and own is not None:
+            raise UsageError(f"both {table!r} and --at name a version", hint="use one of them")
+        at = at if at is not None else own
+        load = _Loader(store, self.engine, allow_catalog_managed, self._progress.advance)
+        with self._progress:
+            snapshot = self._load(load, at)
+        checkpoint = snapshot.segment.checkpoint
+        base = f"the checkpoint at {checkpoint.version}" if checkpoint else "the first commit"
+        self.explain(
+            f"version {snapshot.version} is rebuilt from {base} "
+            f"and {len(snapshot.segment.commits)} commits"
+        )
+        return snapshot
+
+    def other_version(self, known: Snapshot, at: str) -> Snapshot:
+        """Another version of the table of a snapshot."""
+        load = _Loader(known.store, self.engine, True, self._progress.advance)
+        with self._progress:
+            return self._load(load, at)
+
+    def _load(self, load: _Loader, at: str | None) -> Snapshot:
+        if at is None:
+            return load()
+        if re.fullmatch(r"v?\d+", at):
+            snapshot = load(int(at.removeprefix("v")))
+        else:
+            instant = parse_instant(at, zone=self.zone, now_ms=self.now_ms)
+            snapshot = self._load_at_time(load, instant)
+        self._warn_of_age(snapshot)
+        return snapshot
+
+    def _load_at_time(self, load: _Loader, instant: int) -> Snapshot:
+        """The newest version that was there at a time (rules S-3 … S-8)."""
+        listing = list_log(load.store)
+        newest = load(listing=listing)
+        times = in_commit_times(newest.metadata.configuration, newest.warnings)
+        candidates = [version for version, possible in listing.rebuildable().items() if possible]
+        version, oldest_ms, newest_ms = version_at(
+            instant, load.store, listing, times, candidates
+        )
+        asked = iso_time(instant, self.zone)
+        if version is None:
+            raise NotFound(
+                f"no version is as old as {asked}",
+                hint=f"the oldest that can be read is of {iso_time(oldest_ms, self.zone)}",
+                location=load.store.location,
+            )
+        if newest_ms is not None and instant > newest_ms:
+            raise NotFound(
+                f"{asked} is after the newest commit, of {iso_time(newest_ms, self.zone)}",
+                hint="leave --at out for the newest version",
+                location=load.store.location,
+            )
+        self.note(f"{asked} is version {version}")
+        return load(version, listing=listing)
+
+    def _warn_of_age(self, snapshot: Snapshot) -> None:
+        retained_ms = snapshot.setting("delta.deletedFileRetentionDuration")
+        stamp = snapshot.time.timestamp_ms
+        newest = snapshot.version == snapshot.whole_listing.latest
+        if not newest and stamp is not None and stamp < self.now_ms - retained_ms:
+            snapshot.warnings.append(
+                f"version {snapshot.version} is older than the table keeps removed files: "
+                "vacuum may have deleted some of its data files"
+            )
+
+    def refuse_if_catalog_managed(self, store: LogStore, listing: LogListing) -> None:
+        """Raise if newer commits may lie with a catalog; cheap where nothing hints at it."""
+        if listing.has_folder(Kind.STAGED_COMMITS):
+            load_snapshot(store, self.engine, listing=listing)
+
+    # -- output --------------------------------------------------------------------------
+
+    @cached_property
+    def fields(self) -> tuple[str, ...] | None:
+        if self.options.fields is None:
+            return None
+        names = tuple(name.strip() for name in self.options.fields.split(",") if name.strip())
+        if not names:
+            raise UsageError("--fields names no field")
+        return names
+
+    @cached_property
+    def format(self) -> Format:
+        on_terminal = self.options.output_file is None and _is_terminal(sys.stdout)
+        return self.options.output.resolved(on_terminal=on_terminal)
+
+    def show(self, result: Document | Listing) -> None:
+        """Write a result to stdout or the output file."""
+        if isinstance(result, Listing) and self.fields:
+            _check_fields(self.fields, result.fields)
+        with self._progress, self._sink() as write:
+            if self.format is Format.TABLE:
+                self._show_table(result, write)
+            elif isinstance(result, Document):
+                from deltacli.render.records import render_document
+
+                render_document(result, self.format, write)
+            else:
+                from deltacli.render.records import render_listing
+
+                render_listing(result, self.fields, self.format, write)
+
+    def show_lines(self, lines: Sequence[str]) -> None:
+        """Plain lines below a table."""
+        with self._sink() as write:
+            write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+
+    def _show_table(self, result: Document | Listing, write: Callable[[bytes], object]) -> None:
+        from deltacli.render.table import People, show_document, show_listing
+
+        with _TextSink(write) as file:
+            people = People(
+                file, zone=self.zone, now_ms=self.now_ms, color=not self.options.no_color
+            )
+            if isinstance(result, Document):
+                show_document(result, people)
+            else:
+                show_listing(result, self.fields, people)
+
+    @contextlib.contextmanager
+    def _sink(self) -> Iterator[Callable[[bytes], object]]:
+        if self.options.output_file is None:
+            sys.stdout.flush()
+            yield sys.stdout.buffer.write
+            sys.stdout.buffer.flush()
+            return
+        with _whole_file(self.options.output_file) as write:
+            yield write
+
+    # -- talk ----------------------------------------------------------------------------
+
+    def warn(self, messages: Sequence[str]) -> None:
+        for message in dict.fromkeys(messages):
+            self._say(f"warning: {message}")
+
+    def note(self, message: str) -> None:
+        self._say(f"note: {message}")
+
+    def explain(self, message: str) -> None:
+        if self.options.verbose:
+            self._say(message)
+
+    def _say(self, message: str) -> None:
+        if not self.options.quiet:
+            self._progress.clear()
+            print(printable(message), file=sys.stderr)
+
+    def _shows_progress(self) -> bool:
+        options = self.options
+        return not options.quiet and not options.no_progress and _is_terminal(sys.stderr)
+
+
+class _Loader:
+    """`load_snapshot` with all that stays the same during one command."""
+
+    def __init__(
+        self,
+        store: LogStore,
+        engine: Callable[[], Engine],
+        allow_catalog_managed: bool,
+        on_read: Callable[[str, int, int], None],
+    ):
+        self.store = store
+        self._engine = engine
+        self._allow = allow_catalog_managed
+        self._on_read = on_read
+
+    def __call__(
+        self, version: int | None = None, *, listing: LogListing | None = None
+    ) -> Snapshot:
+        return load_snapshot(
+            self.store,
+            self._engine,
+            version=version,
+            listing=listing,
+            allow_catalog_managed=self._allow,
+            on_read=self._on_read,
+        )
+
+
+class _Progress:
+    """One line on a terminal's stderr, shown only by work that takes a while."""
+
+    def __init__(self, *, enabled: bool):
+        self._enabled = enabled
+        self._begun = time.monotonic()
+        self._shown = ""
+
+    def advance(self, what: str, done: int, total: int) -> None:
+        if self._enabled and time.monotonic() - self._begun > 0.5:
+            line = f"reading {what}: {done:,} of {total:,}"
+            sys.stderr.write(f"\r{line:<{len(self._shown)}}")
+            sys.stderr.flush()
+            self._shown = line
+
+    def clear(self) -> None:
+        if self._shown:
+            sys.stderr.write(f"\r{'':<{len(self._shown)}}\r")
+            sys.stderr.flush()
+            self._shown = ""
+
+    def __enter__(self) -> None:
+        self._begun = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+
+class _TextSink:
+    """The text file that rich wants, over a function that takes bytes."""
+
+    encoding = "utf-8"
+
+    def __init__(self, write: Callable[[bytes], object]):
+        self._write = write
+
+    def __enter__(self) -> _TextSink:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def write(self, text: str) -> int:
+        self._write(text.encode("utf-8", "replace"))
+        return len(text)
+
+    def flush(self) -> None:
+        return None
+
+    def isatty(self) -> bool:
+        return _is_terminal(sys.stdout)
+
+    def fileno(self) -> int:
+        return sys.stdout.fileno()
+
+
+@contextlib.contextmanager
+def _whole_file(path: str) -> Iterator[Callable[[bytes], object]]:
+    """A file that appears under its name only when it is complete."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "xb") as file:
+            yield file.write
+        os.replace(temporary, path)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}: {error.strerror}", hint="check --output-file", location=path
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+def printable(text: str) -> str:
+    """Text for stderr in which nothing steers the terminal or starts a new line."""
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape", "replace").decode()
+        for one in text.encode("utf-8", "replace").decode()
+    )
+
+
+def _is_terminal(stream: object) -> bool:
+    try:
+        return bool(stream.isatty())  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):
+        return False
+
+
+def _exists(store: LogStore) -> bool:
+    try:
+        next(store.list_from(""), None)
+    except DeltaCliError:
+        return False
+    return True
+
+
+def _version_or_time(text: str) -> str:
+    """`v123` as it is; `yyyyMMddHHmmssSSS` as an ISO time."""
+    if text.startswith("v"):
+        return text
+    return (
+        f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[8:10]}:{text[10:12]}:{text[12:14]}.{text[14:]}"
+    )
+
+
+def _check_fields(fields: Sequence[str], known: Sequence[str]) -> None:
+    from deltacli.operations.describe import unknown_field
+
+    for name in fields:
+        if name not in known:
+            raise unknown_field(name, known)

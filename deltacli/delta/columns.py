@@ -1,0 +1,77 @@
+"""Small pieces of Arrow that every room with columns needs."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltacli.delta import json_text
+from deltacli.delta.paths import canonical_path
+from deltacli.delta.stats import NUM_RECORDS, num_records
+
+
+def string_array(texts: Sequence[bytes]) -> Any:
+    """A string column from bytes; `pa.array` would import pandas where that is installed."""
+    offsets = array("i", accumulate((len(text) for text in texts), initial=0))
+    return pa.StringArray.from_buffers(
+        len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(texts))
+    )
+
+
+def path_array(paths: Collection[str]) -> Any:
+    return string_array([path.encode("utf-8", "surrogatepass") for path in paths])
+
+
+def contains_any(texts: Any, needles: bytes) -> bool:
+    """Whether any of these bytes stands in a string column's data."""
+    buffer = texts.buffers()[2]
+    if buffer is None:
+        return False
+    content = buffer.to_pybytes()
+    return len(content.translate(None, needles)) != len(content)
+
+
+def canonical_paths(paths: Any) -> Any:
+    """A path column in canonical form; only encoded or absolute paths cost more than a look."""
+    if not contains_any(paths, b"%:") and not pc.any(pc.starts_with(paths, "/")).as_py():
+        return paths
+    texts = paths.to_pylist()
+    canonical = path_array([canonical_path(path) if path else "" for path in texts])
+    return pc.if_else(pc.is_valid(paths), canonical, None) if paths.null_count else canonical
+
+
+def record_counts(batch: Any) -> Any:
+    """numRecords of each add row, from the parsed statistics or else their text; or null."""
+    names = batch.schema.names
+    texts = batch.column("stats") if "stats" in names else None
+    if "stats_parsed" in names:
+        parsed = pc.struct_field(batch.column("stats_parsed"), ["numRecords"]).cast(pa.int64())
+        if texts is None or not parsed.null_count:
+            return parsed
+        return pc.coalesce(parsed, _records_of(texts))
+    return pa.nulls(batch.num_rows, pa.int64()) if texts is None else _records_of(texts)
+
+
+def _records_of(texts: Any) -> Any:
+    found = pc.struct_field(pc.extract_regex(texts, NUM_RECORDS), ["n"]).cast(pa.int64())
+    if found.null_count == texts.null_count:
+        return found
+    odd = pc.and_(pc.is_null(found), pc.is_valid(texts))
+    parsed = [num_records(text) for text in texts.filter(odd).to_pylist()]
+    return pc.replace_with_mask(found, odd, pa.array(parsed, pa.int64()))
+
+
+_MUST_ESCAPE = b'"\\' + bytes(range(32)) + b"\x7f"
+
+
+def json_strings(texts: Any) -> Any:
+    """A string column as JSON strings; null stays null."""
+    if contains_any(texts, _MUST_ESCAPE):
+        quoted = [None if one is None else json_text.dump(one).decode() for one in texts.to_pylist()]
+        return pa.array(quoted, pa.string())
+    return pc.binary_join_element_wise('"', texts, '"', "")

@@ -1,0 +1,115 @@
+"""What an engine does: whole jobs over the Parquet files of a checkpoint.
+
+The caller cannot tell engines apart by their results. The JSON part of a segment
+(`Reconciled`) is handed in; an engine answers for the state as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from deltacli.delta.replay import Reconciled
+from deltacli.storage import LogStore
+
+
+class Want(Enum):
+    """A group of totals; what is not asked for is not read."""
+
+    FILES = "number and bytes of live files"
+    RECORDS = "rows of live files, from their statistics"
+    VECTORS = "deletion vectors of live files"
+    TOMBSTONES = "removed files that the log still holds"
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over a version's files."""
+
+    files: int = 0
+    bytes: int = 0
+    records: int = 0
+    without_records: int = 0
+    vectors: int = 0
+    deleted_records: int = 0
+    tombstones: int = 0
+    tombstone_bytes: int = 0
+
+    def add(self, other: Totals) -> None:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def subtract(self, other: Totals) -> None:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) - getattr(other, name))
+
+
+@dataclass(frozen=True, slots=True)
+class FileBatch:
+    """Some file actions as columns: an Arrow record batch named by the action's fields."""
+
+    columns: Any
+
+
+ADD_FIELDS = (
+    "path",
+    "partitionValues",
+    "size",
+    "modificationTime",
+    "dataChange",
+    "stats",
+    "stats_parsed",
+    "tags",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+    "clusteringProvider",
+)
+REMOVE_FIELDS = (
+    "path",
+    "deletionTimestamp",
+    "dataChange",
+    "extendedFileMetadata",
+    "partitionValues",
+    "size",
+    "deletionVector",
+)
+
+
+class CheckpointReader(Protocol):
+    """One checkpoint's Parquet files, opened: footers read, sidecars found."""
+
+    def totals(
+        self,
+        state: Reconciled,
+        wanted: frozenset[Want],
+        removed_after_ms: int,
+        on_read: Callable[[int, int], None] | None = None,
+    ) -> Totals:
+        """Sums over the rows that the newer `state` does not replace.
+
+        Tombstones count only if they were removed after the given time (rule R-20).
+        """
+
+    def files(
+        self, state: Reconciled, action: str, fields: Sequence[str]
+    ) -> Iterator[FileBatch]:
+        """The `add` or `remove` rows that the newer `state` does not replace."""
+
+    def find(self, paths: Collection[str], fields: Sequence[str]) -> Iterator[FileBatch]:
+        """The checkpoint's own `add` rows of these canonical paths, whatever came later."""
+
+
+class Engine(Protocol):
+    name: str
+
+    def open_checkpoint(
+        self, store: LogStore, main_files: Sequence[str], state: Reconciled
+    ) -> CheckpointReader:
+        """Open a checkpoint and apply its small actions to `state`.
+
+        `main_files` are its Parquet files in `_delta_log`; the sidecars are those that
+        `state` holds in the end. Raises UnreadableCheckpoint if a file is missing or broken.
+        """

@@ -1,0 +1,79 @@
+"""Partition values: strings in the log, typed by the schema (PROTOCOL "Partition Value
+Serialization", rules SF-1 … SF-3, D-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from deltacli.delta.schema import DataType, Primitive, Struct
+
+_INTEGERS = ("byte", "short", "integer", "long")
+
+
+def logical_partition_values(
+    values: Mapping[str, str | None], columns: tuple[str, ...], schema: Struct | None
+) -> dict[str, str | None]:
+    """The log's texts by logical column name, in the table's column order.
+
+    The protocol reads an empty string as null.
+    """
+    physical = physical_partition_columns(columns, schema)
+    result = {logical: values.get(name) or None for logical, name in physical.items()}
+    known = set(physical.values())
+    result.update({key: text or None for key, text in values.items() if key not in known})
+    return result
+
+
+def physical_partition_columns(
+    columns: tuple[str, ...], schema: Struct | None
+) -> dict[str, str]:
+    """Logical partition column -> the key that `partitionValues` uses."""
+    names = {one.name: one.physical_name for one in schema.fields} if schema else {}
+    return {column: names.get(column, column) for column in columns}
+
+
+def partition_value(text: str | None, data_type: DataType) -> Any:
+    """The typed value of a partition text; None for null.
+
+    Raises ValueError if the text is not of that type.
+    """
+    if text is None or text == "":
+        return None
+    name = data_type.name if isinstance(data_type, Primitive) else ""
+    try:
+        if name in _INTEGERS:
+            return int(text)
+        if name in ("float", "double"):
+            return float(text)
+        if name.startswith("decimal"):
+            return Decimal(text)
+        if name == "boolean":
+            return {"true": True, "false": False}[text.lower()]
+        if name == "date":
+            return date.fromisoformat(text)
+        if name == "timestamp":
+            moment = datetime.fromisoformat(text)
+            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        if name == "timestamp_ntz":
+            return datetime.fromisoformat(text)
+        if name == "binary":
+            return text.encode("utf-8")
+    except (ValueError, KeyError, InvalidOperation) as error:
+        raise ValueError(f"{text!r} is not a {name}: {error}") from None
+    return text
+
+
+def sort_key(values: Mapping[str, str | None], types: Mapping[str, DataType]) -> tuple[Any, ...]:
+    """Orders partitions by their typed values, nulls first, unreadable texts last."""
+    key: list[Any] = []
+    for column, text in values.items():
+        try:
+            value = partition_value(text, types.get(column, Primitive("string")))
+        except ValueError:
+            key.append((2, str(text)))
+            continue
+        key.append((0, "") if value is None else (1, value))
+    return tuple(key)

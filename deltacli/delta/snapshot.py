@@ -1,0 +1,295 @@
+"""The state of a table at one version, answered from as few bytes as the question needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from deltacli.delta import json_text
+from deltacli.delta.actions import DomainMetadata, Json, Metadata, Protocol
+from deltacli.delta.checksum import read_checksum
+from deltacli.delta.engine import CheckpointReader, Engine, FileBatch, Totals, Want
+from deltacli.delta.features import check_readable, supported_features
+from deltacli.delta.history import (
+    FROM_COMMIT,
+    FROM_FILE,
+    CommitTime,
+    file_times,
+    in_commit_times,
+    read_in_commit_timestamp,
+    stamp_of,
+)
+from deltacli.delta.paths import Kind
+from deltacli.delta.properties import read_tolerantly
+from deltacli.delta.replay import FileKey, Reconciled, key_of, replay_commits, replay_lines
+from deltacli.delta.schema import BadSchema, Struct, parse_schema
+from deltacli.delta.segment import LogListing, LogSegment, list_for_latest, list_log, segments
+from deltacli.delta.stats import num_records
+from deltacli.errors import CorruptLog, FileMissing, UnreadableCheckpoint
+from deltacli.storage import LogStore
+
+OnRead = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A version of a table.
+
+    `state` is what the JSON files of the segment say; `reader` answers for the Parquet
+    files of its checkpoint, if there are any. `warnings` tells what was tolerated.
+    """
+
+    store: LogStore
+    listing: LogListing
+    segment: LogSegment
+    protocol: Protocol
+    metadata: Metadata
+    state: Reconciled
+    reader: CheckpointReader | None
+    on_read: OnRead | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def version(self) -> int:
+        return self.segment.version
+
+    @cached_property
+    def schema(self) -> Struct | None:
+        """The schema; None where the metadata has none (tables of the first Delta versions)."""
+        text = self.metadata.schema_string
+        if text is None:
+            return None
+        try:
+            return parse_schema(text)
+        except BadSchema as error:
+            raise CorruptLog(
+                f"metaData.schemaString: {error}", hint="the newest metaData action is broken"
+            ) from None
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return supported_features(self.protocol)
+
+    def setting(self, key: str) -> Any:
+        """A table property as a value; an unreadable one warns and gives its default."""
+        return read_tolerantly(self.metadata.configuration, key, self.warnings)
+
+    @property
+    def domains(self) -> dict[str, DomainMetadata]:
+        return {name: one for name, one in self.state.domains.items() if not one.removed}
+
+    @cached_property
+    def whole_listing(self) -> LogListing:
+        """The log from its very beginning; on object stores a snapshot needs only its end."""
+        return list_log(self.store) if self.listing.start else self.listing
+
+    @cached_property
+    def time(self) -> CommitTime:
+        """When this version was committed (facts 4.2)."""
+        listing, version = self.whole_listing, self.version
+        if not in_commit_times(self.metadata.configuration, self.warnings).cover(version):
+            stamp = file_times(listing).get(version)
+            if stamp is None:
+                self.warnings.append(f"the time of version {version} is unknown: no commit file")
+            return CommitTime(stamp, FROM_FILE)
+        stamp = stamp_of(self.state.commit_info or {})
+        if stamp is None:
+            stamp = read_in_commit_timestamp(self.store, listing, version)
+        if stamp is None:
+            checksum = read_checksum(self.store, version)
+            stamp = checksum.in_commit_timestamp if checksum else None
+        if stamp is None:
+            self.warnings.append(
+                f"version {version} has no inCommitTimestamp, which the table requires"
+            )
+        return CommitTime(stamp, FROM_COMMIT)
+
+    def totals(self, wanted: frozenset[Want], now_ms: int) -> Totals:
+        """Sums over the live files and unexpired tombstones."""
+        removed_after_ms = now_ms - self.setting("delta.deletedFileRetentionDuration")
+        total = _totals_of_lines(self.state, wanted, removed_after_ms)
+        if self.reader and wanted:
+            progress = self.on_read
+            on_read = (lambda d, n: progress("checkpoint", d, n)) if progress else None
+            total.add(self.reader.totals(self.state, wanted, removed_after_ms, on_read))
+        return total
+
+    def files(self, action: str, fields: Sequence[str]) -> Iterator[Json | FileBatch]:
+        """The live `add` or held `remove` actions: checkpoint rows as batches, newer ones whole."""
+        lines = self.state.adds if action == "add" else self.state.removes
+        for line in lines.values():
+            yield json_text.load(line)[action]
+        if self.reader:
+            yield from self.reader.files(self.state, action, fields)
+
+    def live_among(self, paths: Collection[str]) -> dict[FileKey, int]:
+        """Which files with these canonical paths are live, with their sizes."""
+        found: dict[FileKey, int] = {}
+        for batch in self.reader.find(paths, _KEY_FIELDS) if self.reader else ():
+            for body in batch.columns.to_pylist():
+                key = key_of(body)
+                if key not in self.state.removes:
+                    found[key] = body["size"]
+        for key, line in self.state.adds.items():
+            if (key if isinstance(key, str) else key[0]) in paths:
+                found[key] = json_text.load(line)["add"]["size"]
+        return found
+
+
+_KEY_FIELDS = ("path", "size", "deletionVector")
+
+
+def load_snapshot(
+    store: LogStore,
+    engine: Callable[[], Engine],
+    *,
+    version: int | None = None,
+    listing: LogListing | None = None,
+    allow_catalog_managed: bool = False,
+    on_read: OnRead | None = None,
+) -> Snapshot:
+    """The newest snapshot, or that of a version.
+
+    An unreadable checkpoint is a warning as long as another way to the version exists
+    (rule LE-7).
+    """
+    if listing is None:
+        listing = list_for_latest(store) if version is None else list_log(store)
+    warnings = list(listing.warnings)
+    failure: UnreadableCheckpoint | None = None
+    for segment in segments(listing, version):
+        try:
+            return _load(store, engine, listing, segment, allow_catalog_managed, on_read, warnings)
+        except UnreadableCheckpoint as error:
+            failure = failure or error
+            warnings.append(f"{error.message}; an earlier state of the log is used")
+    if listing.start:
+        # Only the end of the log was listed: an older checkpoint may still serve.
+        return load_snapshot(
+            store,
+            engine,
+            version=version,
+            listing=list_log(store),
+            allow_catalog_managed=allow_catalog_managed,
+            on_read=on_read,
+        )
+    assert failure is not None, "segments() returns at least one segment"
+    raise failure
+
+
+def _load(
+    store: LogStore,
+    engine: Callable[[], Engine],
+    listing: LogListing,
+    segment: LogSegment,
+    allow_catalog_managed: bool,
+    on_read: OnRead | None,
+    warnings: list[str],
+) -> Snapshot:
+    try:
+        state = replay_commits(
+            store,
+            segment.commits,
+            on_read=(lambda d, n: on_read("commits", d, n)) if on_read else None,
+        )
+    except FileMissing as error:
+        raise CorruptLog(
+            f"{error.message}, but it was listed a moment ago",
+            hint="the log is being cleaned up or the store is inconsistent; try again",
+        ) from error
+    reader = _open_checkpoint(store, engine, segment, state)
+    if state.protocol is None or state.metadata is None:
+        missing = "protocol" if state.protocol is None else "metaData"
+        raise CorruptLog(
+            f"no {_SPOKEN[missing]} action found in the log up to version {segment.version}",
+            hint=f"a table's first commit must hold {missing}; restore it from a backup",
+        )
+    own = [*warnings, *check_readable(state.protocol, allow_catalog_managed=allow_catalog_managed)]
+    if state.metadata.schema_string is None:
+        own.append("metaData has no schemaString (a table of the first Delta versions)")
+    return Snapshot(
+        store, listing, segment, state.protocol, state.metadata, state, reader, on_read, own
+    )
+
+
+_SPOKEN = {"protocol": "protocol", "metaData": "metadata (metaData)"}
+
+
+def _open_checkpoint(
+    store: LogStore, engine: Callable[[], Engine], segment: LogSegment, state: Reconciled
+) -> CheckpointReader | None:
+    checkpoint = segment.checkpoint
+    if checkpoint is None:
+        return None
+    paths = [file.path for file in checkpoint.files]
+    if paths[0].endswith(".json"):
+        try:
+            replay_lines(state, store.read(paths[0]), paths[0])
+        except (CorruptLog, FileMissing) as error:
+            raise UnreadableCheckpoint(
+                f"checkpoint file {paths[0]} cannot be read: {error.message}", hint=error.hint
+            ) from error
+        if not state.sidecars:
+            return None
+        paths = []
+    return engine().open_checkpoint(store, paths, state)
+
+
+def checkpoint_kind(snapshot: Snapshot) -> str | None:
+    """`classic`, `multi-part` or `v2`: the form of the checkpoint the state came from."""
+    checkpoint = snapshot.segment.checkpoint
+    if checkpoint is None:
+        return None
+    if checkpoint.kind is Kind.MULTIPART_CHECKPOINT:
+        return "multi-part"
+    # A V2 checkpoint may have the classic name; its sidecars give it away (V2-11).
+    is_v2 = checkpoint.kind is Kind.UUID_CHECKPOINT or snapshot.state.sidecars
+    return "v2" if is_v2 else "classic"
+
+
+def _totals_of_lines(
+    state: Reconciled, wanted: frozenset[Want], removed_after_ms: int
+) -> Totals:
+    total = Totals()
+    if wanted & {Want.FILES, Want.RECORDS, Want.VECTORS}:
+        for line in state.adds.values():
+            _count_add(json_text.load(line)["add"], wanted, total)
+    if Want.TOMBSTONES in wanted:
+        for line in state.removes.values():
+            body = json_text.load(line)["remove"]
+            if is_unexpired(body, removed_after_ms):
+                total.tombstones += 1
+                total.tombstone_bytes += _size(body)
+    return total
+
+
+def _count_add(body: Json, wanted: frozenset[Want], total: Totals) -> None:
+    total.files += 1
+    total.bytes += body["size"]
+    vector = body.get("deletionVector")
+    if vector:
+        total.vectors += 1
+        cardinality = vector.get("cardinality")
+        total.deleted_records += cardinality if type(cardinality) is int else 0
+    if Want.RECORDS in wanted:
+        stats = body.get("stats")
+        records = num_records(stats) if isinstance(stats, str) else None
+        if records is None:
+            total.without_records += 1
+        else:
+            total.records += records
+
+
+def _size(body: Json) -> int:
+    size = body.get("size")
+    return size if type(size) is int else 0
+
+
+def is_unexpired(remove: Mapping[str, Any], removed_after_ms: int) -> bool:
+    """Whether a tombstone still protects its file; without a time it does not (R-20, R-22)."""
+    stamp = remove.get("deletionTimestamp")
+    return type(stamp) is int and stamp > removed_after_ms
+
+

@@ -1,0 +1,58 @@
+"""Deletion vector descriptors: ids and where the bitmaps lie (PROTOCOL "Deletion Vectors")."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from deltacli.delta.paths import file_location
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_DIGITS = {character: position for position, character in enumerate(_Z85)}
+
+
+def z85_decode(text: str) -> bytes:
+    """The bytes of a Z85 text. Raises ValueError."""
+    if len(text) % 5:
+        raise ValueError("a Z85 text has a multiple of five characters")
+    decoded = bytearray()
+    for start in range(0, len(text), 5):
+        number = 0
+        for character in text[start : start + 5]:
+            if character not in _DIGITS:
+                raise ValueError(f"{character!r} is not a Z85 character")
+            number = number * 85 + _DIGITS[character]
+        if number > 0xFFFFFFFF:
+            raise ValueError("a Z85 group is too large")
+        decoded += number.to_bytes(4, "big")
+    return bytes(decoded)
+
+
+def vector_path(descriptor: Mapping[str, Any]) -> str | None:
+    """The file that holds the vector: relative (storage `u`) or absolute (`p`), not encoded.
+
+    None for a vector that is stored inline. Raises ValueError.
+    """
+    kind = descriptor.get("storageType")
+    text = descriptor.get("pathOrInlineDv")
+    if not isinstance(text, str):
+        raise ValueError("a deletion vector has no path")
+    if kind == "i":
+        return None
+    if kind == "p":
+        return text
+    if kind != "u" or len(text) < 20:
+        raise ValueError(f"unknown deletion vector storage {kind!r}")
+    # An optional random prefix stands before the 20 characters of the UUID.
+    prefix, encoded = text[:-20], text[-20:]
+    name = f"deletion_vector_{uuid.UUID(bytes=z85_decode(encoded))}.bin"
+    return f"{prefix}/{name}" if prefix else name
+
+
+def vector_location(descriptor: Mapping[str, Any], table_location: str) -> str | None:
+    """The full URL of the vector's file; None for an inline vector."""
+    path = vector_path(descriptor)
+    if path is None or descriptor.get("storageType") == "p":
+        return path if path is None else file_location(table_location, path)
+    return f"{table_location}/{path}"

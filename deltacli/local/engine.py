@@ -1,0 +1,381 @@
+"""The local engine: checkpoints streamed by row group, leaf columns only.
+
+What the newer commits touched is dropped by `is_in` on paths; the exact key is looked at
+for the hits only. Time grows with the bytes of the columns asked for; memory with the
+commits after the checkpoint and one batch a thread.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from deltacli.delta.actions import vector_id
+from deltacli.delta.columns import canonical_paths, path_array, record_counts
+from deltacli.delta.engine import FileBatch, Totals, Want
+from deltacli.delta.paths import sidecar_path
+from deltacli.delta.replay import FileKey, Reconciled
+from deltacli.errors import StorageError, UnreadableCheckpoint
+from deltacli.storage import LogStore
+
+_BATCH_ROWS = 32_768
+_SMALL = {
+    "protocol": "protocol.minReaderVersion",
+    "metaData": "metaData.id",
+    "txn": "txn.appId",
+    "domainMetadata": "domainMetadata.domain",
+    "sidecar": "sidecar.path",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Footer:
+    path: str
+    metadata: Any
+    leaves: frozenset[str]
+
+
+class LocalEngine:
+    """pyarrow and a few threads."""
+
+    name = "local"
+
+    def open_checkpoint(
+        self, store: LogStore, main_files: Sequence[str], state: Reconciled
+    ) -> LocalCheckpoint:
+        return LocalCheckpoint(store, main_files, state)
+
+
+class LocalCheckpoint:
+    """The Parquet files of one checkpoint."""
+
+    def __init__(self, store: LogStore, main_files: Sequence[str], state: Reconciled):
+        self._store = store
+        self._files = self._footers(main_files)
+        for footer in self._files:
+            for action, leaf in _SMALL.items():
+                groups = _groups_with(footer.metadata, leaf)
+                if groups:
+                    self._apply_small(footer, action, leaf, groups, state)
+        self._files += self._footers([sidecar_path(one.path) for one in state.sidecars])
+
+    def _footers(self, paths: Sequence[str]) -> list[_Footer]:
+        if len(paths) <= 1:
+            return [self._footer(path) for path in paths]
+        with ThreadPoolExecutor(_threads()) as pool:
+            return list(pool.map(self._footer, paths))
+
+    def _footer(self, path: str) -> _Footer:
+        with _readable(path), self._open(path) as file:
+            metadata = file.metadata
+        schema = metadata.schema
+        leaves = frozenset(schema.column(i).path for i in range(len(schema)))
+        return _Footer(path, metadata, leaves)
+
+    def _open(self, path: str, metadata: Any = None) -> Any:
+        source = self._store.file_path(path) or self._store.open(path)
+        return pq.ParquetFile(source, metadata=metadata, pre_buffer=False)
+
+    def _apply_small(
+        self, footer: _Footer, action: str, leaf: str, groups: list[int], state: Reconciled
+    ) -> None:
+        columns = sorted(one for one in footer.leaves if one.startswith(f"{action}."))
+        with _readable(footer.path), self._open(footer.path, footer.metadata) as file:
+            for group in groups:
+                # One leaf tells which rows hold the action; mostly none or one.
+                batches = file.iter_batches(_BATCH_ROWS, [group], columns, use_threads=False)
+                for batch in batches:
+                    struct = batch.column(0)
+                    rows = struct.filter(pc.is_valid(pc.struct_field(struct, [leaf.split(".")[1]])))
+                    for body in rows.to_pylist():
+                        state.apply_small(action, _without_nulls(body))
+
+    def totals(
+        self,
+        state: Reconciled,
+        wanted: frozenset[Want],
+        removed_after_ms: int,
+        on_read: Callable[[int, int], None] | None = None,
+    ) -> Totals:
+        touched = _Touched(state)
+        jobs = [(footer, group) for footer in self._files for group in range(_groups(footer))]
+        total = Totals()
+
+        def work(job: tuple[_Footer, int]) -> Totals:
+            return self._group_totals(*job, touched, wanted, removed_after_ms)
+
+        with ThreadPoolExecutor(min(_threads(), max(len(jobs), 1))) as pool:
+            for done, part in enumerate(pool.map(work, jobs)):
+                total.add(part)
+                if on_read:
+                    on_read(done + 1, len(jobs))
+        return total
+
+    def _group_totals(
+        self,
+        footer: _Footer,
+        group: int,
+        touched: _Touched,
+        wanted: frozenset[Want],
+        removed_after_ms: int,
+    ) -> Totals:
+        total = Totals()
+        fields = _fields_for(wanted, touched, footer)
+        if fields:
+            batches = self._rows(footer, group, "add", fields)
+            reduced = (_with_records(batch) if Want.RECORDS in wanted else batch for batch in batches)
+            for batch in _joined(reduced, touched.batch_rows):
+                total.add(_count_adds(batch, wanted))
+                replaced = touched.replaced(batch)
+                if replaced:
+                    total.subtract(_count_adds(batch.take(_positions(replaced)), wanted))
+        if Want.TOMBSTONES in wanted:
+            fields = ["deletionTimestamp", "size", *touched.key_fields]
+            for batch in _joined(self._rows(footer, group, "remove", fields), touched.batch_rows):
+                total.add(_count_removes(batch, removed_after_ms))
+                replaced = touched.replaced(batch)
+                if replaced:
+                    rows = batch.take(_positions(replaced))
+                    total.subtract(_count_removes(rows, removed_after_ms))
+        return total
+
+    def files(
+        self, state: Reconciled, action: str, fields: Sequence[str]
+    ) -> Iterator[FileBatch]:
+        touched = _Touched(state)
+        for footer in self._files:
+            for group in range(_groups(footer)):
+                for batch in self._rows(footer, group, action, fields, touched.batch_rows):
+                    kept = touched.without_replaced(_without_null_rows(batch))
+                    if kept.num_rows:
+                        yield FileBatch(kept)
+
+    def find(self, paths: Collection[str], fields: Sequence[str]) -> Iterator[FileBatch]:
+        wanted = path_array(paths)
+        for footer in self._files:
+            for group in range(_groups(footer)):
+                for batch in self._rows(footer, group, "add", fields):
+                    hits = pc.is_in(canonical_paths(batch.column("path")), value_set=wanted)
+                    if hits.true_count:
+                        yield FileBatch(batch.filter(hits))
+
+    def _rows(
+        self,
+        footer: _Footer,
+        group: int,
+        action: str,
+        fields: Sequence[str],
+        rows: int = _BATCH_ROWS,
+    ) -> Iterator[Any]:
+        """One action's columns of a row group as flat batches; rows of other actions are null."""
+        key = f"{action}.path"
+        if key not in footer.leaves or _all_null(footer.metadata, group, key):
+            return
+        leaves = [
+            leaf
+            for leaf in sorted(footer.leaves)
+            if any(leaf == f"{action}.{one}" or leaf.startswith(f"{action}.{one}.") for one in fields)
+        ]
+        with _readable(footer.path), self._open(footer.path, footer.metadata) as file:
+            for batch in file.iter_batches(rows, [group], leaves, use_threads=False):
+                yield _flatten(batch.column(0))
+
+
+class _Touched:
+    """The keys that newer commits decided, ready for columns."""
+
+    def __init__(self, state: Reconciled):
+        self._state = state
+        names = state.touched_paths()
+        self._paths = path_array(names)
+        vectors = any(isinstance(key, tuple) for keys in (state.adds, state.removes) for key in keys)
+        self.key_fields = (["path", "deletionVector"] if vectors else ["path"]) if names else []
+        # `is_in` builds its table anew at each call, so a call should have rows enough.
+        self.batch_rows = min(max(_BATCH_ROWS, 2 * len(names)), 1 << 20)
+
+    def replaced(self, batch: Any) -> list[int]:
+        """The positions of rows whose key a newer action has decided."""
+        if not len(self._paths):
+            return []
+        paths = canonical_paths(batch.column("path"))
+        hits = pc.is_in(paths, value_set=self._paths, skip_nulls=True)
+        if not hits.true_count:
+            return []
+        positions = pc.indices_nonzero(hits)
+        hit_paths = paths.take(positions).to_pylist()
+        if "deletionVector" not in batch.schema.names:
+            return [
+                position
+                for position, path in zip(positions.to_pylist(), hit_paths, strict=True)
+                if self._decided(path)
+            ]
+        vectors = batch.column("deletionVector").take(positions).to_pylist()
+        return [
+            position
+            for position, path, vector in zip(
+                positions.to_pylist(), hit_paths, vectors, strict=True
+            )
+            if self._decided((path, vector_id(vector) or "") if vector else path)
+        ]
+
+    def without_replaced(self, batch: Any) -> Any:
+        replaced = self.replaced(batch)
+        if not replaced:
+            return batch
+        keep = bytearray(b"\x01") * batch.num_rows
+        for position in replaced:
+            keep[position] = 0
+        mask = pa.UInt8Array.from_buffers(pa.uint8(), len(keep), [None, pa.py_buffer(keep)])
+        return batch.filter(mask.cast(pa.bool_()))
+
+    def _decided(self, key: FileKey) -> bool:
+        return key in self._state.adds or key in self._state.removes
+
+
+def _fields_for(wanted: frozenset[Want], touched: _Touched, footer: _Footer) -> list[str]:
+    if not wanted & {Want.FILES, Want.RECORDS, Want.VECTORS}:
+        return []
+    fields = {"size", *touched.key_fields}
+    if wanted & {Want.RECORDS, Want.VECTORS}:
+        fields.add("deletionVector")
+    if Want.RECORDS in wanted:
+        # A struct is many times cheaper to read than JSON; rows without it fall back.
+        fields.add("stats")
+        if "add.stats_parsed.numRecords" in footer.leaves:
+            fields.add("stats_parsed.numRecords")
+    return sorted(fields)
+
+
+def _joined(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    """The same rows in batches of at least `rows`, the last excepted."""
+    held: list[Any] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            yield _one_batch(held)
+            held, count = [], 0
+    if held:
+        yield _one_batch(held)
+
+
+def _one_batch(batches: list[Any]) -> Any:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _positions(numbers: list[int]) -> Any:
+    return pa.Int32Array.from_buffers(
+        pa.int32(), len(numbers), [None, pa.py_buffer(array("i", numbers))]
+    )
+
+
+def _count_adds(batch: Any, wanted: frozenset[Want]) -> Totals:
+    sizes = batch.column("size")
+    total = Totals(files=batch.num_rows - sizes.null_count, bytes=pc.sum(sizes).as_py() or 0)
+    names = batch.schema.names
+    if "deletionVector" in names and wanted & {Want.RECORDS, Want.VECTORS}:
+        cardinality = pc.struct_field(batch.column("deletionVector"), ["cardinality"])
+        total.vectors = batch.num_rows - cardinality.null_count
+        total.deleted_records = pc.sum(cardinality).as_py() or 0
+    if "numRecords" in names:
+        records = batch.column("numRecords")
+        total.records = pc.sum(records).as_py() or 0
+        total.without_records = records.null_count - sizes.null_count
+    return total
+
+
+def _count_removes(batch: Any, removed_after_ms: int) -> Totals:
+    if "deletionTimestamp" not in batch.schema.names:
+        return Totals()
+    fresh = pc.fill_null(pc.greater(batch.column("deletionTimestamp"), removed_after_ms), False)
+    total = Totals(tombstones=fresh.true_count)
+    if "size" in batch.schema.names:
+        total.tombstone_bytes = pc.sum(batch.column("size").filter(fresh)).as_py() or 0
+    return total
+
+
+def _with_records(batch: Any) -> Any:
+    """The batch with the small column numRecords in place of the statistics."""
+    kept = [name for name in batch.schema.names if name not in ("stats", "stats_parsed")]
+    return batch.select(kept).append_column("numRecords", record_counts(batch))
+
+
+def _flatten(struct: Any) -> Any:
+    """A struct column as a batch of its fields."""
+    names = [struct.type.field(i).name for i in range(struct.type.num_fields)]
+    columns = dict(zip(names, struct.flatten(), strict=True))
+    for name in ("path", "stats"):
+        if name in columns and columns[name].type != pa.string():
+            columns[name] = columns[name].cast(pa.string())
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _without_null_rows(batch: Any) -> Any:
+    paths = batch.column("path")
+    return batch.filter(pc.is_valid(paths)) if paths.null_count else batch
+
+
+def _groups(footer: _Footer) -> int:
+    return int(footer.metadata.num_row_groups)
+
+
+def _groups_with(metadata: Any, leaf: str) -> list[int]:
+    """The row groups in which a column is not known to be all null."""
+    return [
+        group
+        for group in range(metadata.num_row_groups)
+        if not _all_null(metadata, group, leaf, absent=True)
+    ]
+
+
+def _all_null(metadata: Any, group: int, leaf: str, *, absent: bool = False) -> bool:
+    position = _position(metadata.schema, leaf)
+    if position is None:
+        return absent
+    chunk = metadata.row_group(group).column(position)
+    statistics = chunk.statistics
+    if statistics is None or not statistics.has_null_count:
+        return False
+    return bool(statistics.null_count == metadata.row_group(group).num_rows)
+
+
+def _position(schema: Any, leaf: str) -> int | None:
+    return next((i for i in range(len(schema)) if schema.column(i).path == leaf), None)
+
+
+def _without_nulls(body: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def _threads() -> int:
+    return min(os.cpu_count() or 1, 8)
+
+
+class _readable:
+    """Parquet and storage failures inside a checkpoint make it unreadable, with its name."""
+
+    def __init__(self, path: str):
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, UnreadableCheckpoint | GeneratorExit) or error is None:
+            return
+        if isinstance(error, StorageError | pa.ArrowException | OSError | ValueError | KeyError):
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise UnreadableCheckpoint(
+                f"checkpoint file {self._path} cannot be read: {reason}",
+                hint="write a new one with `deltacli checkpoint`, or restore the file",
+                location=self._path,
+            ) from error

@@ -1,0 +1,1 @@
+"""Use cases: each takes values and gives a value; none prints."""

@@ -1,0 +1,238 @@
+"""`snapshot --files`, `--tombstones`, `--partitions`: what a version is made of, file by file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.delta import json_text
+from deltacli.delta.engine import ADD_FIELDS, REMOVE_FIELDS, FileBatch
+from deltacli.delta.partitions import logical_partition_values, physical_partition_columns, sort_key
+from deltacli.delta.paths import file_location
+from deltacli.delta.schema import Struct, logical_names, maps_columns
+from deltacli.delta.snapshot import Snapshot, is_unexpired
+from deltacli.delta.stats import num_records, parse_stats, rename_columns, stats_of_struct
+from deltacli.delta.vectors import vector_location
+from deltacli.operations.records import Columns, Listing, Row
+from deltacli.units import iso_time
+
+FILE_FIELDS = (
+    "path",
+    "location",
+    "partitionValues",
+    "size",
+    "modificationTime",
+    "numRecords",
+    "stats",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+    "clusteringProvider",
+    "tags",
+)
+_SHOWN = ("path", "size", "modificationTime", "numRecords", "partitionValues")
+
+# Which fields of an add action each field of a row is made from.
+_SOURCES: Mapping[str, tuple[str, ...]] = {
+    "location": ("path",),
+    "numRecords": ("stats", "stats_parsed"),
+    "stats": ("stats", "stats_parsed"),
+}
+
+
+@dataclass(frozen=True)
+class FileNames:
+    """How a table's paths and columns are named in rows."""
+
+    location: str
+    partition_columns: tuple[str, ...]
+    schema: Struct | None
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> FileNames:
+        return FileNames(
+            snapshot.store.location, snapshot.metadata.partition_columns, snapshot.schema
+        )
+
+    @property
+    def physical(self) -> dict[str, str]:
+        return physical_partition_columns(self.partition_columns, self.schema)
+
+    @property
+    def are_mapped(self) -> bool:
+        return maps_columns(self.schema)
+
+    def partition_values(self, values: Any) -> dict[str, str | None]:
+        pairs = dict(values or {})
+        return logical_partition_values(pairs, self.partition_columns, self.schema)
+
+
+def list_files(snapshot: Snapshot, fields: tuple[str, ...] | None = None) -> Listing:
+    """The live files, streamed."""
+    wanted = fields or FILE_FIELDS
+    sources = {source for name in wanted for source in _SOURCES.get(name, (name,))} | {"path"}
+    columns = tuple(name for name in ADD_FIELDS if name in sources)
+    names = FileNames.of(snapshot)
+
+    def rows() -> Iterator[Row | Columns]:
+        for item in snapshot.files("add", columns):
+            if isinstance(item, FileBatch):
+                yield from _batch_rows(item, names, wanted)
+            else:
+                yield file_row(item, names)
+
+    return Listing(rows(), FILE_FIELDS, _SHOWN, "files")
+
+
+def _batch_rows(
+    batch: FileBatch, names: FileNames, wanted: tuple[str, ...]
+) -> Iterator[Row | Columns]:
+    from deltacli.operations.file_columns import file_columns
+
+    columns = file_columns(batch, names, wanted)
+    if columns is not None:
+        yield columns
+    else:
+        for body in batch.columns.to_pylist():
+            yield file_row(body, names)
+
+
+def file_row(body: Mapping[str, Any], names: FileNames) -> Row:
+    """One add action as a row."""
+    stats = _stats_of(body)
+    if stats and names.schema:
+        stats = rename_columns(stats, lambda tree: logical_names(names.schema, tree))  # type: ignore[arg-type]
+    text = body.get("stats")
+    records = num_records(text) if isinstance(text, str) else (stats or {}).get("numRecords")
+    return {
+        "path": body["path"],
+        "location": file_location(names.location, body["path"]),
+        "partitionValues": names.partition_values(body.get("partitionValues")),
+        "size": body["size"] if "size" in body else None,
+        "modificationTime": iso_time(body.get("modificationTime")),
+        "numRecords": records,
+        "stats": stats,
+        "deletionVector": vector_row(body.get("deletionVector"), names.location),
+        "baseRowId": body.get("baseRowId"),
+        "defaultRowCommitVersion": body.get("defaultRowCommitVersion"),
+        "clusteringProvider": body.get("clusteringProvider"),
+        "tags": dict(body["tags"]) if body.get("tags") is not None else None,
+    }
+
+
+def _stats_of(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    text = body.get("stats")
+    if isinstance(text, str):
+        return parse_stats(text)
+    return stats_of_struct(body.get("stats_parsed"))
+
+
+def vector_row(vector: Mapping[str, Any] | None, location: str) -> dict[str, Any] | None:
+    """A deletion vector's descriptor, with the place of its file."""
+    if not vector:
+        return None
+    row = {key: value for key, value in vector.items() if value is not None}
+    try:
+        place = vector_location(vector, location)
+    except ValueError:
+        place = None
+    if place is not None:
+        row["location"] = place
+    return row
+
+
+def list_tombstones(snapshot: Snapshot, *, now_ms: int) -> Listing:
+    """All removes that the log still holds; an expired one protects its file no more."""
+    removed_after_ms = now_ms - snapshot.setting("delta.deletedFileRetentionDuration")
+    names = FileNames.of(snapshot)
+
+    def rows() -> Iterator[Row]:
+        for item in snapshot.files("remove", REMOVE_FIELDS):
+            for body in item.columns.to_pylist() if isinstance(item, FileBatch) else (item,):
+                yield {
+                    "path": body["path"],
+                    "location": file_location(names.location, body["path"]),
+                    "deletionTimestamp": iso_time(body.get("deletionTimestamp")),
+                    "expired": not is_unexpired(body, removed_after_ms),
+                    "size": body.get("size"),
+                    "partitionValues": names.partition_values(body["partitionValues"])
+                    if body.get("partitionValues") is not None
+                    else None,
+                    "deletionVector": vector_row(body.get("deletionVector"), names.location),
+                }
+
+    fields = (
+        "path",
+        "location",
+        "deletionTimestamp",
+        "expired",
+        "size",
+        "partitionValues",
+        "deletionVector",
+    )
+    return Listing(rows(), fields, ("path", "size", "deletionTimestamp", "expired"), "tombstones")
+
+
+@dataclass(slots=True)
+class _Share:
+    files: int = 0
+    bytes: int = 0
+    records: int | None = 0
+
+
+def list_partitions(snapshot: Snapshot) -> Listing:
+    """Files, bytes and rows of each partition; `skew` is its bytes over the average."""
+    names = FileNames.of(snapshot)
+    shares: dict[str, _Share] = {}
+    columns = ("path", "partitionValues", "size", "stats", "stats_parsed", "deletionVector")
+    for item in snapshot.files("add", columns):
+        if isinstance(item, FileBatch):
+            from deltacli.operations.file_columns import partition_sums
+
+            for text, files, size, records in partition_sums(item, names):
+                _add_share(shares, text, files, size, records)
+        else:
+            row = file_row(item, names)
+            text = json_text.dump(row["partitionValues"]).decode()
+            _add_share(shares, text, 1, row["size"], _live_rows(row))
+    listing = _partition_rows(shares, names)
+    return Listing(listing, _PARTITION_FIELDS, _PARTITION_FIELDS, "partitions")
+
+
+_PARTITION_FIELDS = ("partitionValues", "numFiles", "sizeInBytes", "numRecords", "share", "skew")
+
+
+def _live_rows(row: Row) -> int | None:
+    if row["numRecords"] is None:
+        return None
+    return int(row["numRecords"]) - int((row["deletionVector"] or {}).get("cardinality") or 0)
+
+
+def _add_share(
+    shares: dict[str, _Share], text: str, files: int, size: int, records: int | None
+) -> None:
+    share = shares.setdefault(text, _Share())
+    share.files += files
+    share.bytes += size
+    known = share.records is not None and records is not None
+    share.records = (share.records or 0) + (records or 0) if known else None
+
+
+def _partition_rows(shares: Mapping[str, _Share], names: FileNames) -> list[Row]:
+    total = sum(share.bytes for share in shares.values())
+    average = total / len(shares) if shares else 0
+    types = {one.name: one.type for one in names.schema.fields} if names.schema else {}
+    parsed = [(json_text.load(text), share) for text, share in shares.items()]
+    order: Callable[[Any], Any] = lambda pair: sort_key(pair[0], types)  # noqa: E731
+    return [
+        {
+            "partitionValues": values,
+            "numFiles": share.files,
+            "sizeInBytes": share.bytes,
+            "numRecords": share.records,
+            "share": round(share.bytes / total, 4) if total else 0.0,
+            "skew": round(share.bytes / average, 2) if average else 0.0,
+        }
+        for values, share in sorted(parsed, key=order)
+    ]

@@ -1,0 +1,1 @@
+"""Results to text: table, tab-separated, json, jsonl, csv."""

@@ -1,0 +1,141 @@
+"""Documents and listings as JSON, JSON lines, CSV and tab-separated lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from deltacli.delta import json_text
+from deltacli.operations.records import Columns, Document, Listing, Row
+from deltacli.render.formats import Format
+
+Write = Callable[[bytes], Any]
+
+
+def render_document(document: Document, fmt: Format, write: Write) -> None:
+    """A record in a format other than `table`."""
+    values = document.values
+    if fmt is Format.JSON:
+        write(json_text.dump(values, indent=True) + b"\n")
+    elif fmt is Format.JSONL:
+        write(json_text.dump(values) + b"\n")
+    elif fmt is Format.CSV:
+        write(_csv_line(values))
+        write(_csv_line([_cell(value) for value in values.values()]))
+    else:
+        for name, value in values.items():
+            write(f"{name}\t{_plain(_cell(value))}\n".encode("utf-8", "replace"))
+
+
+def render_listing(
+    listing: Listing, fields: Sequence[str] | None, fmt: Format, write: Write
+) -> None:
+    """Rows in a format other than `table`, written as they come."""
+    if fmt is Format.JSON:
+        _render_json_array(listing.rows, fields or listing.fields, write)
+    elif fmt is Format.JSONL:
+        for block in _json_blocks(listing.rows, fields or listing.fields, b"\n"):
+            write(block + b"\n")
+    elif fmt is Format.CSV:
+        names = fields or listing.fields
+        write(_csv_line(names))
+        for cells in _cells(listing.rows, names):
+            write(_csv_line(cells))
+    else:
+        for cells in _cells(listing.rows, fields or listing.shown):
+            write(("\t".join(map(_plain, cells)) + "\n").encode("utf-8", "replace"))
+
+
+def _render_json_array(
+    rows: Iterable[Row | Columns], names: Sequence[str], write: Write
+) -> None:
+    opening = b"[\n"
+    for block in _json_blocks(rows, names, b",\n"):
+        write(opening + block)
+        opening = b",\n"
+    write(b"[]\n" if opening == b"[\n" else b"\n]\n")
+
+
+def _json_blocks(
+    rows: Iterable[Row | Columns], names: Sequence[str], separator: bytes
+) -> Iterator[bytes]:
+    """One or many rows as JSON objects. Columns are rendered on other threads, in order."""
+    for item in _ahead(rows, lambda columns: _json_of_columns(columns, names, separator)):
+        if isinstance(item, bytes):
+            yield item
+        else:
+            yield json_text.dump({name: item.get(name) for name in names})
+
+
+def _json_of_columns(columns: Columns, names: Sequence[str], separator: bytes) -> bytes:
+    from deltacli.render.columns import json_objects
+
+    return json_objects(columns, names, separator)
+
+
+def _ahead(
+    rows: Iterable[Row | Columns], render: Callable[[Columns], bytes]
+) -> Iterator[Row | bytes]:
+    """Rows as they are, columns rendered; reading goes on while columns are rendered."""
+    from collections import deque
+
+    waiting: deque[Any] = deque()
+    pool: Any = None
+    try:
+        for item in rows:
+            if not isinstance(item, Columns):
+                yield item
+                continue
+            if pool is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                pool = ThreadPoolExecutor(2)
+            waiting.append(pool.submit(render, item))
+            if len(waiting) > 3:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def _cells(rows: Iterable[Row | Columns], names: Sequence[str]) -> Iterator[list[str]]:
+    for item in rows:
+        if isinstance(item, Columns):
+            texts = {**item.text, **item.json}
+            columns = [
+                texts[name].to_pylist() if name in texts else [None] * item.num_rows
+                for name in names
+            ]
+            for values in zip(*columns, strict=True):
+                yield ["" if value is None else value for value in values]
+        else:
+            yield [_cell(item.get(name)) for name in names]
+
+
+def _cell(value: Any) -> str:
+    """A value as one text: nested ones as JSON, null as nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json_text.dump(value).decode()
+
+
+_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\x1b": "\\x1b"})
+
+
+def _plain(text: str) -> str:
+    """One cell of a line: no character in it may end the cell, the line or the terminal's peace."""
+    return text.translate(_ESCAPES) if not text.isprintable() else text
+
+
+def _csv_line(cells: Iterable[str]) -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(list(cells))
+    return buffer.getvalue().encode("utf-8", "replace")
+
+

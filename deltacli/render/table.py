@@ -1,0 +1,133 @@
+"""Documents and listings for people, by rich. The only module that imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import tzinfo
+from itertools import islice
+from typing import IO, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from deltacli.delta import json_text
+from deltacli.errors import UsageError
+from deltacli.operations.records import Columns, Document, Listing, Row
+from deltacli.units import human_age, human_size, iso_time, parse_instant
+
+_ROWS_A_TABLE = 1000
+_SIZES = {"sizeInBytes", "size", "tombstoneBytes", "logSizeInBytes", "bytesAdded", "bytesRemoved"}
+_TIMES = {
+    "timestamp",
+    "createdAt",
+    "lastModified",
+    "modificationTime",
+    "deletionTimestamp",
+    "lastUpdated",
+}
+# Said by another line of the same table, or only of use to programs.
+_NOT_IN_TABLE = {"timestampMs", "schema", "warnings", "format"}
+_NUMBERS = {"version", "numFiles", "numRecords", "columnId", "skew", "share"} | _SIZES
+
+
+class People:
+    """How this terminal's user likes things: zone, colour, the clock."""
+
+    def __init__(self, file: IO[str], *, zone: tzinfo, now_ms: int, color: bool):
+        self.zone = zone
+        self.now_ms = now_ms
+        self.console = Console(
+            file=file, markup=False, emoji=False, highlight=False, no_color=not color or None
+        )
+
+
+def show_document(document: Document, people: People) -> None:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in document.values.items():
+        if name in _NOT_IN_TABLE and len(document.values) > 3:
+            continue
+        grid.add_row(Text(name), _value_text(name, value, people))
+    people.console.print(grid)
+    if document.tree:
+        people.console.print()
+        people.console.print(Text("schema", style="bold"))
+        for line in document.tree:
+            people.console.print(Text("  " + _printable(line)))
+
+
+def show_listing(listing: Listing, fields: Sequence[str] | None, people: People) -> None:
+    names = fields or listing.shown
+    rows = _plain_rows(listing.rows, names)
+    count = 0
+    while block := list(islice(rows, _ROWS_A_TABLE)):
+        count += len(block)
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+        for name in names:
+            right = name in _NUMBERS
+            table.add_column(name, justify="right" if right else "left", overflow="fold")
+        for row in block:
+            table.add_row(*(_value_text(name, row.get(name), people, short=True) for name in names))
+        people.console.print(table)
+    if not count:
+        people.console.print(Text(f"no {listing.title}", style="dim"))
+
+
+def _plain_rows(rows: Iterable[Row | Columns], names: Sequence[str]) -> Iterator[Row]:
+    for item in rows:
+        if not isinstance(item, Columns):
+            yield item
+            continue
+        texts = {name: item.text[name].to_pylist() for name in names if name in item.text}
+        jsons = {name: item.json[name].to_pylist() for name in names if name in item.json}
+        for position in range(item.num_rows):
+            row = {name: column[position] for name, column in texts.items()}
+            for name, column in jsons.items():
+                text = column[position]
+                row[name] = None if text is None else json_text.load(text)
+            yield row
+
+
+def _value_text(name: str, value: Any, people: People, *, short: bool = False) -> Text:
+    if value is None or value in ({}, []):
+        return Text("-", style="dim")
+    if name in _SIZES and isinstance(value, int):
+        return Text(human_size(value) if short else f"{human_size(value)} ({value:,} B)")
+    if name in _TIMES and isinstance(value, str):
+        return _time_text(value, people)
+    if isinstance(value, bool):
+        return Text("yes" if value else "no")
+    if isinstance(value, int):
+        return Text(f"{value:,}" if name.startswith("num") else str(value))
+    if isinstance(value, Mapping):
+        separator = ", " if short else "\n"
+        parts = (f"{key} = {_inline(one)}" for key, one in value.items())
+        return Text(_printable(separator.join(parts)))
+    if isinstance(value, list):
+        separator = ", " if all(isinstance(one, str) for one in value) else "\n"
+        return Text(_printable(separator.join(_inline(one) for one in value)))
+    return Text(_printable(str(value)))
+
+
+def _time_text(value: str, people: People) -> Text:
+    try:
+        stamp = parse_instant(value, zone=people.zone, now_ms=people.now_ms)
+    except UsageError:  # a year that datetime does not know stays as it is
+        return Text(value)
+    shown = (iso_time(stamp, people.zone) or "").replace("T", " ")
+    return Text.assemble(shown, (f"  {human_age(stamp, people.now_ms)}", "dim"))
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json_text.dump(value).decode()
+
+
+def _printable(text: str) -> str:
+    """Text without what could steer the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one == "\n" else f"\\x{ord(one):02x}" for one in text)

@@ -1,0 +1,168 @@
+"""A table on a local file system, through `os` alone (importing fsspec costs more than the work)."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat as stat_bits
+import uuid
+from collections.abc import Iterator
+from typing import IO
+
+from deltacli.errors import AlreadyExists, FileMissing, StorageError
+
+
+class LocalEntry:
+    """A directory entry that looks up size and time only when asked."""
+
+    __slots__ = ("_path", "_stat", "is_folder", "name")
+
+    def __init__(self, name: str, path: str, is_folder: bool, stat: os.stat_result | None = None):
+        self.name = name
+        self.is_folder = is_folder
+        self._path = path
+        self._stat = stat
+
+    @property
+    def size(self) -> int:
+        return self._look().st_size
+
+    @property
+    def modified_ms(self) -> int | None:
+        return self._look().st_mtime_ns // 1_000_000
+
+    def _look(self) -> os.stat_result:
+        if self._stat is None:
+            with _explained(self._path):
+                self._stat = os.stat(self._path)
+        return self._stat
+
+
+class LocalStore:
+    """Files under one directory."""
+
+    reads_are_remote = False
+
+    def __init__(self, root: str):
+        self.root = os.path.abspath(root)
+        self.location = "file://" + self.root.rstrip("/")
+
+    def _path(self, path: str) -> str:
+        return os.path.join(self.root, path)
+
+    def list_from(self, folder: str, start: str = "") -> Iterator[LocalEntry]:
+        with _explained(self._path(folder)), os.scandir(self._path(folder)) as entries:
+            found = [
+                LocalEntry(entry.name, entry.path, entry.is_dir())
+                for entry in entries
+                if entry.name >= start
+            ]
+        # Code points and UTF-8 bytes sort alike, save for undecodable names (surrogates).
+        found.sort(key=lambda entry: entry.name.encode("utf-8", "surrogateescape"))
+        return iter(found)
+
+    def read(self, path: str) -> bytes:
+        with _explained(self._path(path)), open(self._path(path), "rb") as file:
+            return file.read()
+
+    def open(self, path: str) -> IO[bytes]:
+        with _explained(self._path(path)):
+            return open(self._path(path), "rb")
+
+    def stat(self, path: str) -> LocalEntry:
+        with _explained(self._path(path)):
+            found = os.stat(self._path(path))
+        name = path.rsplit("/", 1)[-1]
+        return LocalEntry(name, self._path(path), stat_bits.S_ISDIR(found.st_mode), found)
+
+    def file_path(self, path: str) -> str | None:
+        return self._path(path)
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        target = self._path(path)
+        with _explained(target), self._temporary(target, content) as temporary:
+            try:
+                # A hard link fails if the name exists, and shows the whole file at once.
+                os.link(temporary, target)
+            except OSError as error:
+                if error.errno not in _NO_HARD_LINKS:
+                    raise
+                _rename_without_replacing(temporary, target)
+            _sync_folder(target)
+
+    def put(self, path: str, content: bytes) -> None:
+        target = self._path(path)
+        with _explained(target), self._temporary(target, content) as temporary:
+            os.replace(temporary, target)
+            _sync_folder(target)
+
+    def delete(self, path: str) -> None:
+        with contextlib.suppress(FileMissing), _explained(self._path(path)):
+            os.unlink(self._path(path))
+
+    @contextlib.contextmanager
+    def _temporary(self, target: str, content: bytes) -> Iterator[str]:
+        """A synced file with `content` beside `target`, under a name that every reader ignores."""
+        folder, name = os.path.split(target)
+        os.makedirs(folder, exist_ok=True)
+        temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.tmp")
+        try:
+            with open(temporary, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            yield temporary
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
+_RENAME_NOREPLACE = 1
+_AT_FDCWD = -100
+
+
+def _rename_without_replacing(source: str, target: str) -> None:
+    """Linux's renameat2 for file systems without hard links; it fails where neither exists."""
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(library, "renameat2"):
+        raise OSError(errno.ENOTSUP, "no hard links and no exclusive rename on this file system")
+    if library.renameat2(
+        _AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), _RENAME_NOREPLACE
+    ):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), target)
+
+
+def _sync_folder(target: str) -> None:
+    """Make the new name itself durable; file systems that cannot are not an error."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(os.path.dirname(target), os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Operating system errors as storage errors that name the cause and the path."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError) as exc:
+        raise FileMissing(f"{path} does not exist", location=path) from exc
+    except FileExistsError as exc:
+        raise AlreadyExists(f"{path} exists already", location=path) from exc
+    except PermissionError as exc:
+        raise StorageError(
+            f"no permission for {path}",
+            hint="check the owner and mode of the file and of its directories",
+            location=path,
+        ) from exc
+    except OSError as exc:
+        raise StorageError(f"{exc.strerror or exc}: {path}", location=path) from exc
+    except ValueError as exc:  # a NUL byte in a name
+        raise FileMissing(f"{path!r} is not a possible file name: {exc}") from exc

@@ -1,0 +1,82 @@
+"""A table in memory, for tests: the same contract, with a clock that the test sets."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from deltacli.errors import AlreadyExists, FileMissing
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEntry:
+    name: str
+    is_folder: bool
+    size: int
+    modified_ms: int | None
+
+
+class MemoryStore:
+    """Files in a dictionary."""
+
+    reads_are_remote = False
+
+    def __init__(self, location: str = "memory://table", now_ms: int = 0):
+        self.location = location
+        self.now_ms = now_ms
+        self._files: dict[str, tuple[bytes, int]] = {}
+        self._lock = threading.Lock()
+
+    def list_from(self, folder: str, start: str = "") -> Iterator[MemoryEntry]:
+        prefix = folder.rstrip("/") + "/" if folder else ""
+        found: dict[str, MemoryEntry] = {}
+        with self._lock:
+            for path, (content, modified_ms) in self._files.items():
+                if not path.startswith(prefix):
+                    continue
+                name, below, _ = path[len(prefix) :].partition("/")
+                if below:
+                    found[name] = MemoryEntry(name, True, 0, None)
+                else:
+                    found[name] = MemoryEntry(name, False, len(content), modified_ms)
+        if not found:
+            raise FileMissing(f"{folder} does not exist", location=self.location)
+        return iter(
+            sorted(
+                (entry for entry in found.values() if entry.name >= start),
+                key=lambda entry: entry.name.encode("utf-8", "surrogatepass"),
+            )
+        )
+
+    def read(self, path: str) -> bytes:
+        try:
+            return self._files[path][0]
+        except KeyError:
+            raise FileMissing(f"{path} does not exist", location=self.location) from None
+
+    def open(self, path: str) -> IO[bytes]:
+        return io.BytesIO(self.read(path))
+
+    def stat(self, path: str) -> MemoryEntry:
+        content = self.read(path)
+        return MemoryEntry(path.rsplit("/", 1)[-1], False, len(content), self._files[path][1])
+
+    def file_path(self, path: str) -> str | None:
+        return None
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        with self._lock:
+            if path in self._files:
+                raise AlreadyExists(f"{path} exists already", location=self.location)
+            self._files[path] = (bytes(content), self.now_ms)
+
+    def put(self, path: str, content: bytes) -> None:
+        with self._lock:
+            self._files[path] = (bytes(content), self.now_ms)
+
+    def delete(self, path: str) -> None:
+        with self._lock:
+            self._files.pop(path, None)

@@ -1,0 +1,297 @@
+"""A table on any storage that fsspec reaches: s3, gs, abfss, hdfs, memory, http, …"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import IO, Any, TypeVar
+
+from deltacli.errors import AlreadyExists, FileMissing, Refused, StorageError, UsageError
+from deltacli.storage import retrying
+
+T = TypeVar("T")
+
+# Spellings of other tools, and the packages that fsspec needs.
+_SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+_EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure"}
+
+# Without these, a dead endpoint keeps a command waiting for minutes.
+_S3_CONFIG = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteEntry:
+    name: str
+    is_folder: bool
+    size: int
+    modified_ms: int | None
+
+
+class RemoteStore:
+    """Files under one URL."""
+
+    reads_are_remote = True
+
+    def __init__(self, url: str, options: Mapping[str, str]):
+        scheme, _, rest = url.partition("://")
+        scheme = _SCHEME_ALIASES.get(scheme.lower(), scheme.lower())
+        self.scheme = scheme
+        self.location = f"{scheme}://{rest.rstrip('/')}"
+        self._fs, self._root = _open_filesystem(scheme, self.location, dict(options))
+
+    def _path(self, path: str) -> str:
+        return f"{self._root}/{path}" if path else self._root
+
+    def list_from(self, folder: str, start: str = "") -> Iterator[RemoteEntry]:
+        self._fs.invalidate_cache()
+        if self.scheme == "s3" and start:
+            entries = self._run(folder, lambda: self._list_s3_from(folder, start))
+        else:
+            entries = self._run(folder, lambda: self._list_whole(folder))
+        kept = (entry for entry in entries if entry.name >= start)
+        return iter(sorted(kept, key=lambda entry: entry.name.encode("utf-8", "surrogatepass")))
+
+    def _list_whole(self, folder: str) -> list[RemoteEntry]:
+        path = self._path(folder)
+        found = self._fs.ls(path, detail=True)
+        own = path.rstrip("/").rsplit("/", 1)[-1]
+        return [
+            _entry(one)
+            for one in found
+            # Some stores list a marker object for the folder itself.
+            if not (one["name"].rstrip("/").endswith(path.rstrip("/")) and _name(one) == own)
+        ]
+
+    def _list_s3_from(self, folder: str, start: str) -> list[RemoteEntry]:
+        """S3 lists from a key itself: a long log costs only the pages behind `start`."""
+        bucket, _, key = self._path(folder).partition("/")
+        # StartAfter excludes its own key; the last character is put one lower instead.
+        before = start[:-1] + chr(ord(start[-1]) - 1) + "\U0010ffff"
+        token: dict[str, str] = {"StartAfter": f"{key}/{before}"}
+        found: list[RemoteEntry] = []
+        while True:
+            page = self._fs.call_s3(
+                "list_objects_v2", Bucket=bucket, Prefix=f"{key}/", Delimiter="/", **token
+            )
+            for one in page.get("Contents", ()):
+                name = one["Key"].rsplit("/", 1)[-1]
+                if name:
+                    found.append(
+                        RemoteEntry(name, False, one["Size"], _millis(one["LastModified"]))
+                    )
+            for one in page.get("CommonPrefixes", ()):
+                found.append(RemoteEntry(one["Prefix"].rstrip("/").rsplit("/", 1)[-1], True, 0, None))
+            if not page.get("IsTruncated"):
+                return found
+            token = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def read(self, path: str) -> bytes:
+        return self._run(path, lambda: bytes(self._fs.cat_file(self._path(path))))
+
+    def open(self, path: str) -> IO[bytes]:
+        return self._run(
+            path, lambda: self._fs.open(self._path(path), "rb", cache_type="readahead")
+        )
+
+    def stat(self, path: str) -> RemoteEntry:
+        self._fs.invalidate_cache()
+        return self._run(path, lambda: _entry(self._fs.info(self._path(path))))
+
+    def file_path(self, path: str) -> str | None:
+        return None
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        if not _creates_exclusively(self._fs):
+            raise Refused(
+                f"the {self.scheme} driver cannot create a file only if it is absent",
+                hint="reading commands work; commit through a storage with put-if-absent",
+                location=self.location,
+            )
+        try:
+            # Never repeated here: after an unknown outcome only the caller can tell
+            # its own file from another writer's.
+            with _explained(self._url(path)):
+                self._fs.pipe_file(self._path(path), content, mode="create")
+        finally:
+            self._fs.invalidate_cache()
+
+    def put(self, path: str, content: bytes) -> None:
+        # One request replaces an object atomically. File systems behind fsspec show
+        # partial writes, so there a finished file is moved over the old one.
+        if self.scheme in ("hdfs", "sftp"):
+            temporary = self._path(f"{path}.tmp")
+            self._run(path, lambda: self._fs.pipe_file(temporary, content))
+            self._run(path, lambda: self._fs.mv(temporary, self._path(path)))
+        else:
+            self._run(path, lambda: self._fs.pipe_file(self._path(path), content))
+        self._fs.invalidate_cache()
+
+    def delete(self, path: str) -> None:
+        with contextlib.suppress(FileMissing):
+            self._run(path, lambda: self._fs.rm_file(self._path(path)))
+        self._fs.invalidate_cache()
+
+    def _url(self, path: str) -> str:
+        return f"{self.location}/{path}" if path else self.location
+
+    def _run(self, path: str, action: Callable[[], T]) -> T:
+        with _explained(self._url(path)):
+            return retrying(action, is_transient=_is_transient)
+
+
+def _open_filesystem(scheme: str, url: str, options: dict[str, Any]) -> tuple[Any, str]:
+    import fsspec
+
+    extra = _EXTRAS.get(scheme)
+    if scheme == "s3":
+        options = _s3_options(options)
+    try:
+        filesystem, root = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
+    except ImportError as exc:
+        raise StorageError(
+            f"{scheme}:// needs a package that is not installed: {exc}",
+            hint=f"pip install 'deltacli[{extra}]'" if extra else "install the fsspec driver",
+            location=url,
+        ) from exc
+    except ValueError as exc:
+        if "rotocol not known" not in str(exc):
+            raise StorageError(f"{url}: {exc}", hint="check the storage options") from exc
+        raise UsageError(
+            f"unknown storage {scheme}://",
+            hint="use a path, or s3://, gs://, abfss://, hdfs:// or another fsspec scheme",
+        ) from exc
+    except Exception as exc:
+        raise StorageError(
+            f"cannot open {url}: {_first_line(exc)}", hint="check the URL and the credentials"
+        ) from exc
+    return filesystem, root.rstrip("/")
+
+
+def _s3_options(options: dict[str, Any]) -> dict[str, Any]:
+    """s3fs wants some settings nested; a flat `--storage-option KEY=VALUE` reaches them all."""
+    flat = dict(options)
+    client = {
+        name: flat.pop(name) for name in ("endpoint_url", "region_name") if name in flat
+    }
+    if client:
+        flat["client_kwargs"] = client
+    if isinstance(flat.get("anon"), str):
+        flat["anon"] = flat["anon"].lower() in ("1", "true", "yes")
+    flat.setdefault("config_kwargs", _S3_CONFIG)
+    return flat
+
+
+def _creates_exclusively(filesystem: Any) -> bool:
+    """Whether the driver has an exclusive creation of its own.
+
+    fsspec's default for `mode="create"` looks first and writes then, which two
+    writers can do at once; it would even pass a probe.
+    """
+    from fsspec.spec import AbstractFileSystem
+
+    kind = type(filesystem)
+    own = getattr(kind, "_pipe_file", None) or kind.pipe_file
+    words = inspect.signature(own).parameters
+    return own is not AbstractFileSystem.pipe_file and ("mode" in words or "overwrite" in words)
+
+
+def _name(info: Mapping[str, Any]) -> str:
+    return str(info["name"]).rstrip("/").rsplit("/", 1)[-1]
+
+
+def _entry(info: Mapping[str, Any]) -> RemoteEntry:
+    moment = next(
+        (info[key] for key in _TIME_KEYS if info.get(key) is not None), None
+    )
+    return RemoteEntry(
+        _name(info), info.get("type") == "directory", int(info.get("size") or 0), _millis(moment)
+    )
+
+
+# Each driver has its own word for the modification time (rule ST-15).
+_TIME_KEYS = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
+
+
+def _millis(moment: Any) -> int | None:
+    """Milliseconds UTC of a driver's time: a datetime, ISO text or seconds."""
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            return None
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+        return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
+    if isinstance(moment, int | float):
+        return int(moment * 1000)
+    return None
+
+
+@contextlib.contextmanager
+def _explained(url: str) -> Iterator[None]:
+    """Driver errors as storage errors that name the cause and the file."""
+    try:
+        yield
+    except (StorageError, Refused):
+        raise
+    except Exception as exc:
+        raise _translated(exc, url) from exc
+
+
+def _translated(exc: Exception, url: str) -> StorageError:
+    status = _http_status(exc)
+    if isinstance(exc, FileExistsError) or status == 412:
+        return AlreadyExists(f"{url} exists already", location=url)
+    if isinstance(exc, FileNotFoundError | NotADirectoryError):
+        return FileMissing(f"{url} does not exist", location=url)
+    text = f"{type(exc).__name__}: {_first_line(exc)}"
+    if isinstance(exc, PermissionError) or status in (401, 403) or "redential" in text:
+        return StorageError(
+            f"no permission for {url}: {text}",
+            hint="check the credentials in the environment or pass --storage-option KEY=VALUE",
+            location=url,
+        )
+    return StorageError(
+        f"cannot reach {url}: {text}",
+        hint="check the network, the endpoint and the storage options",
+        location=url,
+    )
+
+
+def _first_line(exc: BaseException) -> str:
+    lines = str(exc).strip().splitlines()
+    return lines[0] if lines else type(exc).__name__
+
+
+def _http_status(exc: BaseException) -> int | None:
+    """The HTTP status that a driver's error carries, if any, looking through its causes."""
+    seen: BaseException | None = exc
+    while seen is not None:
+        response = getattr(seen, "response", None)
+        if isinstance(response, Mapping):
+            code = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            if isinstance(code, int):
+                return code
+        for name in ("status", "status_code", "code"):
+            code = getattr(seen, name, None)
+            if isinstance(code, int):
+                return code
+        seen = seen.__cause__
+    return None
+
+
+def _is_transient(exc: BaseException) -> bool:
+    if isinstance(exc, FileNotFoundError | FileExistsError | PermissionError | NotADirectoryError):
+        return False
+    status = _http_status(exc)
+    if status is not None:
+        return status == 429 or status >= 500
+    if isinstance(exc, OSError):
+        return exc.errno in (errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.EAGAIN)
+    return isinstance(exc, TimeoutError | ConnectionError)

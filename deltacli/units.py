@@ -1,0 +1,154 @@
+"""Times, durations and sizes: parsed from what people and tables write, and written back."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from deltacli.errors import UsageError
+
+_UNIT_MICROS = {
+    "week": 7 * 86_400_000_000,
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
+_SHORT_MS = {
+    "w": 7 * 86_400_000,
+    "d": 86_400_000,
+    "h": 3_600_000,
+    "m": 60_000,
+    "s": 1_000,
+    "ms": 1,
+}
+_AGO = re.compile(r"(\d+)\s*(week|day|hour|minute|second)s?\s+ago", re.IGNORECASE)
+
+
+def parse_interval(text: str) -> int:
+    """Milliseconds of an interval property such as `interval 1 week` (rule R-24).
+
+    Raises ValueError for anything that is not a sum of fixed, non-negative units.
+    """
+    words = text.strip().lower().split()
+    if words and words[0] == "interval":
+        words = words[1:]
+    if not words or len(words) % 2:
+        raise ValueError(f"not an interval: {text!r}")
+    micros = 0
+    for number, unit in zip(words[::2], words[1::2], strict=True):
+        size = _UNIT_MICROS.get(unit.removesuffix("s"))
+        if size is None or not number.isascii() or not number.isdigit():
+            raise ValueError(f"not an interval of weeks to microseconds: {text!r}")
+        micros += int(number) * size
+    return micros // 1000
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds of a duration as typed by a person: `7d`, `168h`, `1h30m`, `interval 1 week`."""
+    compact = text.strip().lower()
+    parts = re.findall(r"(\d+)\s*(ms|[wdhms])", compact)
+    if parts and re.fullmatch(r"(\d+\s*(ms|[wdhms])\s*)+", compact):
+        return sum(int(number) * _SHORT_MS[unit] for number, unit in parts)
+    try:
+        return parse_interval(text)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is not a duration", hint="write it as 7d, 168h, 30m or `interval 1 week`"
+        ) from None
+
+
+def parse_zone(name: str) -> tzinfo:
+    """The time zone of a name such as `UTC`, `local` or `Europe/Berlin`."""
+    if name.lower() == "local":
+        return datetime.now().astimezone().tzinfo or UTC
+    if name.upper() in ("UTC", "Z"):
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(
+            f"unknown time zone {name!r}", hint="use UTC, local or a name such as Europe/Berlin"
+        ) from None
+
+
+def parse_instant(text: str, *, zone: tzinfo, now_ms: int) -> int:
+    """Epoch milliseconds of a date, an ISO-8601 time or `3 days ago`; a bare time is in `zone`."""
+    text = text.strip()
+    if text.lower() == "now":
+        return now_ms
+    if ago := _AGO.fullmatch(text):
+        return now_ms - int(ago[1]) * _UNIT_MICROS[ago[2].lower()] // 1000
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is neither a version nor a time",
+            hint="write a version (42), a date (2026-01-31), a time (2026-01-31T10:00+01:00) "
+            "or an age (3 days ago)",
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone)
+    # Whole milliseconds, rounded down, without a float in between.
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+def iso_time(timestamp_ms: int | None, zone: tzinfo = UTC) -> str | None:
+    """ISO-8601 with milliseconds; `Z` in UTC. Any 64-bit instant has a text, also beyond year 9999."""
+    if timestamp_ms is None:
+        return None
+    seconds, ms = divmod(timestamp_ms, 1000)
+    if -62_135_596_800 + 86_400 <= seconds < 253_402_300_800 - 86_400:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+        text = moment.astimezone(zone).replace(tzinfo=None).isoformat(timespec="seconds")
+        offset = moment.astimezone(zone).strftime("%z")
+        tail = "Z" if offset == "+0000" else f"{offset[:3]}:{offset[3:5]}"
+        return f"{text}.{ms:03}{tail}"
+    days, second = divmod(seconds, 86_400)
+    year, month, day = _civil(days)
+    clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.{ms:03}"
+    return f"{year:+07}-{month:02}-{day:02}T{clock}Z"
+
+
+def _civil(days: int) -> tuple[int, int, int]:
+    """The proleptic Gregorian date of a day number since 1970-01-01, for any year."""
+    era, day_of_era = divmod(days + 719_468, 146_097)
+    year_of_era = (
+        day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
+    ) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    return (
+        year_of_era + era * 400 + (month <= 2),
+        month,
+        day_of_year - (153 * shifted + 2) // 5 + 1,
+    )
+
+
+def human_size(size: int | None) -> str:
+    """A binary size for people: `12 B`, `3.4 KiB`, `1.2 TiB`."""
+    if size is None:
+        return ""
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if abs(amount) < 1024 or unit == "PiB":
+            return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    raise AssertionError("the last unit ends the loop")
+
+
+def human_age(timestamp_ms: int | None, now_ms: int) -> str:
+    """How long ago, in the largest fitting unit: `3 days ago`, `in 2 hours`, `just now`."""
+    if timestamp_ms is None:
+        return ""
+    delta = now_ms - timestamp_ms
+    for unit, size in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000)):
+        count = abs(delta) // size
+        if count:
+            text = f"{count:,} {unit}{'s' if count > 1 else ''}"
+            return f"{text} ago" if delta > 0 else f"in {text}"
+    return "just now"
