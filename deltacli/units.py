@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from deltacli.errors import UsageError
 
@@ -25,6 +24,7 @@ _SHORT_MS = {
     "s": 1_000,
     "ms": 1,
 }
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AGO = re.compile(r"(\d+)\s*(week|day|hour|minute|second)s?\s+ago", re.IGNORECASE)
 
 
@@ -67,6 +67,8 @@ def parse_zone(name: str) -> tzinfo:
         return datetime.now().astimezone().tzinfo or UTC
     if name.upper() in ("UTC", "Z"):
         return UTC
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -93,7 +95,7 @@ def parse_instant(text: str, *, zone: tzinfo, now_ms: int) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
     # Whole milliseconds, rounded down, without a float in between.
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def iso_time(timestamp_ms: int | None, zone: tzinfo = UTC) -> str | None:
@@ -102,7 +104,9 @@ def iso_time(timestamp_ms: int | None, zone: tzinfo = UTC) -> str | None:
         return None
     seconds, ms = divmod(timestamp_ms, 1000)
     if -62_135_596_800 + 86_400 <= seconds < 253_402_300_800 - 86_400:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+        moment = _EPOCH + timedelta(seconds=seconds)
+        if zone is UTC:
+            return f"{moment.isoformat()[:19]}.{ms:03}Z"
         text = moment.astimezone(zone).replace(tzinfo=None).isoformat(timespec="seconds")
         offset = moment.astimezone(zone).strftime("%z")
         tail = "Z" if offset == "+0000" else f"{offset[:3]}:{offset[3:5]}"

@@ -10,7 +10,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from deltacli import __version__
-from deltacli.cli.options import with_common_options
 from deltacli.cli.registry import BY_NAME, COMMANDS, CommandRow
 from deltacli.errors import EXIT_CODES
 
@@ -54,6 +53,8 @@ class LazyGroup(TyperGroup):
 @cache
 def load_command(row: CommandRow) -> Any:
     """The command of a registry row, as Typer builds it."""
+    from deltacli.cli.options import with_common_options
+
     module = import_module(f"deltacli.cli.commands.{row.module}")
     callback = with_common_options(getattr(module, row.module))
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
@@ -104,7 +105,12 @@ def application() -> Any:
         version: Annotated[
             bool,
             typer.Option(
-                "--version", "-V", callback=_show_version, is_eager=True, help="Show the version."
+                "--version",
+                "-V",
+                callback=_show_version,
+                is_eager=True,
+                allow_from_autoenv=False,
+                help="Show the version.",
             ),
         ] = False,
     ) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import urllib.parse
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,10 +84,14 @@ def _literal(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    return f'"{urllib.parse.quote(text, safe="-._~", errors="surrogatepass")}"'
+    from urllib.parse import quote
+
+    return f'"{quote(text, safe="-._~", errors="surrogatepass")}"'
 
 
 def _md5(text: str) -> str:
+    import hashlib
+
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 

@@ -7,15 +7,10 @@ where that could change a value, the standard library reads the text with `Decim
 from __future__ import annotations
 
 import json
-import re
 from decimal import Decimal
 from typing import Any, NoReturn
 
 import orjson
-
-# A number that a 64-bit integer or the shortest form of a double may not hold.
-_RISKY = re.compile(rb"[0-9]{16}|[0-9]\.[0-9]|[0-9][eE][-+0-9]")
-
 
 def load(text: bytes | str) -> Any:
     """The document, for keys, strings and 64-bit integers; other numbers may be rounded.
@@ -33,7 +28,18 @@ def load(text: bytes | str) -> Any:
 
 def load_faithful(text: bytes) -> Any:
     """The document with each number as it stands in the text."""
-    return load_exact(text) if _RISKY.search(text) else load(text)
+    value = load(text)
+    # Only fractions and integers beyond 64 bits come as floats.
+    return load_exact(text) if _has_float(value) else value
+
+
+def _has_float(value: Any) -> bool:
+    kind = type(value)
+    if kind is dict:
+        return any(_has_float(one) for one in value.values())
+    if kind is list:
+        return any(_has_float(one) for one in value)
+    return kind is float
 
 
 def load_exact(text: bytes | str) -> Any:
@@ -55,6 +61,10 @@ def _decimal(text: str) -> Decimal:
 
 def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")
+
+
+# JSON that is written as it stands.
+Verbatim = orjson.Fragment
 
 
 def dump(value: Any, *, indent: bool = False) -> bytes:

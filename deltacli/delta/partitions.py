@@ -14,16 +14,16 @@ _INTEGERS = ("byte", "short", "integer", "long")
 
 
 def logical_partition_values(
-    values: Mapping[str, str | None], columns: tuple[str, ...], schema: Struct | None
+    values: Mapping[str, str | None], physical: Mapping[str, str]
 ) -> dict[str, str | None]:
     """The log's texts by logical column name, in the table's column order.
 
-    The protocol reads an empty string as null.
+    `physical` maps logical to physical names. The protocol reads an empty string as null.
     """
-    physical = physical_partition_columns(columns, schema)
     result = {logical: values.get(name) or None for logical, name in physical.items()}
-    known = set(physical.values())
-    result.update({key: text or None for key, text in values.items() if key not in known})
+    if len(values) > len(result):
+        known = set(physical.values())
+        result.update({key: text or None for key, text in values.items() if key not in known})
     return result
 
 

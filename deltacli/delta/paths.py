@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
-from urllib.parse import unquote
 
 LOG = "_delta_log"
 SIDECARS = "_delta_log/_sidecars"
@@ -115,7 +114,11 @@ def decode_path(path: str) -> str:
 
     Bytes that are not UTF-8 survive as lone surrogates, as the operating system keeps them.
     """
-    return unquote(path, errors="surrogateescape") if "%" in path else path
+    if "%" not in path:
+        return path
+    from urllib.parse import unquote
+
+    return unquote(path, errors="surrogateescape")
 
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")

@@ -37,6 +37,17 @@ def parse_stats(text: str | None) -> dict[str, Any] | None:
     return stats if isinstance(stats, dict) else None
 
 
+def is_stats_line(text: str) -> bool:
+    """Whether a stats text is a JSON object on one line, fit to be shown as it stands."""
+    if not text.startswith("{") or "\n" in text or "\r" in text:
+        return False
+    try:
+        json_text.load(text)
+    except ValueError:
+        return False
+    return True
+
+
 def stats_of_struct(struct: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The statistics of a `stats_parsed` row in the form that their JSON has."""
     if struct is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,8 +44,10 @@ def vector_path(descriptor: Mapping[str, Any]) -> str | None:
     if kind != "u" or len(text) < 20:
         raise ValueError(f"unknown deletion vector storage {kind!r}")
     # An optional random prefix stands before the 20 characters of the UUID.
+    from uuid import UUID
+
     prefix, encoded = text[:-20], text[-20:]
-    name = f"deletion_vector_{uuid.UUID(bytes=z85_decode(encoded))}.bin"
+    name = f"deletion_vector_{UUID(bytes=z85_decode(encoded))}.bin"
     return f"{prefix}/{name}" if prefix else name
 
 

@@ -26,7 +26,7 @@ from deltacli.delta.replay import FileKey, Reconciled
 from deltacli.errors import StorageError, UnreadableCheckpoint
 from deltacli.storage import LogStore
 
-_BATCH_ROWS = 32_768
+_BATCH_ROWS = 16_384
 _SMALL = {
     "protocol": "protocol.minReaderVersion",
     "metaData": "metaData.id",
@@ -153,8 +153,8 @@ class LocalCheckpoint:
         touched = _Touched(state)
         for footer in self._files:
             for group in range(_groups(footer)):
-                for batch in self._rows(footer, group, action, fields, touched.batch_rows):
-                    kept = touched.without_replaced(_without_null_rows(batch))
+                for batch in self._rows(footer, group, action, fields, touched.batch_rows // 4):
+                    kept = touched.without_replaced(batch)
                     if kept.num_rows:
                         yield FileBatch(kept)
 
@@ -173,7 +173,7 @@ class LocalCheckpoint:
         group: int,
         action: str,
         fields: Sequence[str],
-        rows: int = _BATCH_ROWS,
+        rows: int = 0,
     ) -> Iterator[Any]:
         """One action's columns of a row group as flat batches; rows of other actions are null."""
         key = f"{action}.path"
@@ -185,7 +185,7 @@ class LocalCheckpoint:
             if any(leaf == f"{action}.{one}" or leaf.startswith(f"{action}.{one}.") for one in fields)
         ]
         with _readable(footer.path), self._open(footer.path, footer.metadata) as file:
-            for batch in file.iter_batches(rows, [group], leaves, use_threads=False):
+            for batch in file.iter_batches(max(rows, _BATCH_ROWS), [group], leaves, use_threads=False):
                 yield _flatten(batch.column(0))
 
 
@@ -199,7 +199,7 @@ class _Touched:
         vectors = any(isinstance(key, tuple) for keys in (state.adds, state.removes) for key in keys)
         self.key_fields = (["path", "deletionVector"] if vectors else ["path"]) if names else []
         # `is_in` builds its table anew at each call, so a call should have rows enough.
-        self.batch_rows = min(max(_BATCH_ROWS, 2 * len(names)), 1 << 20)
+        self.batch_rows = min(2 * len(names), 1 << 20)
 
     def replaced(self, batch: Any) -> list[int]:
         """The positions of rows whose key a newer action has decided."""
@@ -227,14 +227,16 @@ class _Touched:
         ]
 
     def without_replaced(self, batch: Any) -> Any:
+        """The rows of the action, without those of other actions (null) and the replaced ones."""
+        keep = pc.is_valid(batch.column("path"))
         replaced = self.replaced(batch)
-        if not replaced:
-            return batch
-        keep = bytearray(b"\x01") * batch.num_rows
-        for position in replaced:
-            keep[position] = 0
-        mask = pa.UInt8Array.from_buffers(pa.uint8(), len(keep), [None, pa.py_buffer(keep)])
-        return batch.filter(mask.cast(pa.bool_()))
+        if replaced:
+            flags = bytearray(b"\x01") * batch.num_rows
+            for position in replaced:
+                flags[position] = 0
+            alone = pa.UInt8Array.from_buffers(pa.uint8(), len(flags), [None, pa.py_buffer(flags)])
+            keep = pc.and_(keep, alone.cast(pa.bool_()))
+        return batch if keep.true_count == batch.num_rows else batch.filter(keep)
 
     def _decided(self, key: FileKey) -> bool:
         return key in self._state.adds or key in self._state.removes
@@ -317,11 +319,6 @@ def _flatten(struct: Any) -> Any:
         if name in columns and columns[name].type != pa.string():
             columns[name] = columns[name].cast(pa.string())
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-
-
-def _without_null_rows(batch: Any) -> Any:
-    paths = batch.column("path")
-    return batch.filter(pc.is_valid(paths)) if paths.null_count else batch
 
 
 def _groups(footer: _Footer) -> int:

@@ -125,10 +125,13 @@ def _partition_texts(columns: Any, names: FileNames) -> Any:
     if not names.partition_columns:
         return pc.if_else(pa.nulls(count, pa.bool_()).fill_null(True), "{}", _NULL)
     values = columns.column("partitionValues")
+    # With one value a row, the values lie in one column already.
+    single = len(names.physical) == 1 and not values.null_count and len(values.items) == count
     pieces: list[Any] = []
     for position, (logical, physical) in enumerate(names.physical.items()):
-        one = pc.map_lookup(values, physical, "first")
-        one = pc.if_else(pc.equal(one, ""), _NULL, one)
+        one = values.items if single else pc.map_lookup(values, physical, "first")
+        if pc.any(pc.equal(one, "")).as_py():
+            one = pc.if_else(pc.equal(one, ""), _NULL, one)
         comma = "{" if position == 0 else ","
         pieces += [f"{comma}{json_text.dump(logical).decode()}:", pc.fill_null(json_strings(one), "null")]
     return pc.binary_join_element_wise(*pieces, "}", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 from deltacli.delta import json_text
@@ -12,9 +13,9 @@ from deltacli.delta.partitions import logical_partition_values, physical_partiti
 from deltacli.delta.paths import file_location
 from deltacli.delta.schema import Struct, logical_names, maps_columns
 from deltacli.delta.snapshot import Snapshot, is_unexpired
-from deltacli.delta.stats import num_records, parse_stats, rename_columns, stats_of_struct
+from deltacli.delta.stats import is_stats_line, num_records, parse_stats, rename_columns, stats_of_struct
 from deltacli.delta.vectors import vector_location
-from deltacli.operations.records import Columns, Listing, Row
+from deltacli.operations.records import Columns, Listing, Pending, Row
 from deltacli.units import iso_time
 
 FILE_FIELDS = (
@@ -55,17 +56,16 @@ class FileNames:
             snapshot.store.location, snapshot.metadata.partition_columns, snapshot.schema
         )
 
-    @property
+    @cached_property
     def physical(self) -> dict[str, str]:
         return physical_partition_columns(self.partition_columns, self.schema)
 
-    @property
+    @cached_property
     def are_mapped(self) -> bool:
         return maps_columns(self.schema)
 
     def partition_values(self, values: Any) -> dict[str, str | None]:
-        pairs = dict(values or {})
-        return logical_partition_values(pairs, self.partition_columns, self.schema)
+        return logical_partition_values(dict(values or {}), self.physical)
 
 
 def list_files(snapshot: Snapshot, fields: tuple[str, ...] | None = None) -> Listing:
@@ -75,10 +75,10 @@ def list_files(snapshot: Snapshot, fields: tuple[str, ...] | None = None) -> Lis
     columns = tuple(name for name in ADD_FIELDS if name in sources)
     names = FileNames.of(snapshot)
 
-    def rows() -> Iterator[Row | Columns]:
+    def rows() -> Iterator[Row | Pending]:
         for item in snapshot.files("add", columns):
             if isinstance(item, FileBatch):
-                yield from _batch_rows(item, names, wanted)
+                yield Pending(partial(_batch_rows, item, names, wanted))
             else:
                 yield file_row(item, names)
 
@@ -87,24 +87,18 @@ def list_files(snapshot: Snapshot, fields: tuple[str, ...] | None = None) -> Lis
 
 def _batch_rows(
     batch: FileBatch, names: FileNames, wanted: tuple[str, ...]
-) -> Iterator[Row | Columns]:
+) -> Columns | list[Row]:
     from deltacli.operations.file_columns import file_columns
 
     columns = file_columns(batch, names, wanted)
     if columns is not None:
-        yield columns
-    else:
-        for body in batch.columns.to_pylist():
-            yield file_row(body, names)
+        return columns
+    return [file_row(body, names) for body in batch.columns.to_pylist()]
 
 
 def file_row(body: Mapping[str, Any], names: FileNames) -> Row:
     """One add action as a row."""
-    stats = _stats_of(body)
-    if stats and names.schema:
-        stats = rename_columns(stats, lambda tree: logical_names(names.schema, tree))  # type: ignore[arg-type]
-    text = body.get("stats")
-    records = num_records(text) if isinstance(text, str) else (stats or {}).get("numRecords")
+    records, stats = _statistics(body, names)
     return {
         "path": body["path"],
         "location": file_location(names.location, body["path"]),
@@ -121,11 +115,19 @@ def file_row(body: Mapping[str, Any], names: FileNames) -> Row:
     }
 
 
-def _stats_of(body: Mapping[str, Any]) -> dict[str, Any] | None:
-    text = body.get("stats")
-    if isinstance(text, str):
-        return parse_stats(text)
-    return stats_of_struct(body.get("stats_parsed"))
+def _statistics(body: Mapping[str, Any], names: FileNames) -> tuple[int | None, Any]:
+    """numRecords and the statistics by logical names, every number as it stands in the log."""
+    text, schema = body.get("stats"), names.schema
+    if not isinstance(text, str):
+        stats = stats_of_struct(body.get("stats_parsed"))
+        records = stats.get("numRecords") if stats else None
+    elif not names.are_mapped and is_stats_line(text):
+        return num_records(text), json_text.Verbatim(text)
+    else:
+        stats, records = parse_stats(text), num_records(text)
+    if stats and schema and names.are_mapped:
+        stats = rename_columns(stats, lambda tree: logical_names(schema, tree))
+    return records, stats
 
 
 def vector_row(vector: Mapping[str, Any] | None, location: str) -> dict[str, Any] | None:

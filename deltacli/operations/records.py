@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,13 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """Many rows that are not shaped yet; whoever needs them may do it on another thread."""
+
+    make: Callable[[], Columns | list[Row]]
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """One record. `tree` holds lines that a terminal shows below it."""
 
@@ -37,7 +44,7 @@ class Listing:
     `fields` are all the fields of a row, `shown` those of a table or of plain lines.
     """
 
-    rows: Iterable[Row | Columns]
+    rows: Iterable[Row | Pending]
     fields: tuple[str, ...]
     shown: tuple[str, ...]
     title: str = ""

@@ -13,7 +13,7 @@ from deltacli.delta.columns import json_strings
 from deltacli.operations.records import Columns
 
 
-def json_objects(columns: Columns, names: Sequence[str], separator: bytes) -> bytes:
+def json_objects(columns: Columns, names: Sequence[str], separator: bytes) -> memoryview:
     """The rows as JSON objects, joined by `separator`."""
     pieces: list[Any] = []
     literal = "{"
@@ -27,10 +27,10 @@ def json_objects(columns: Columns, names: Sequence[str], separator: bytes) -> by
             literal = ""
     pieces.append(literal + "}")
     if len(pieces) == 1:
-        return separator.join([pieces[0].encode()] * columns.num_rows)
+        return memoryview(separator.join([pieces[0].encode()] * columns.num_rows))
     lines = pc.binary_join_element_wise(*pieces, "")
     whole = pa.ListArray.from_arrays(pa.array([0, columns.num_rows], pa.int32()), lines)
-    return bytes(pc.binary_join(whole, separator.decode())[0].as_buffer())
+    return memoryview(pc.binary_join(whole, separator.decode())[0].as_buffer())
 
 
 def _json_column(columns: Columns, name: str) -> Any:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from deltacli.delta import json_text
-from deltacli.operations.records import Columns, Document, Listing, Row
+from deltacli.operations.records import Columns, Document, Listing, Pending, Row
 from deltacli.render.formats import Format
 
 Write = Callable[[bytes], Any]
@@ -37,7 +36,8 @@ def render_listing(
         _render_json_array(listing.rows, fields or listing.fields, write)
     elif fmt is Format.JSONL:
         for block in _json_blocks(listing.rows, fields or listing.fields, b"\n"):
-            write(block + b"\n")
+            write(block)
+            write(b"\n")
     elif fmt is Format.CSV:
         names = fields or listing.fields
         write(_csv_line(names))
@@ -49,51 +49,53 @@ def render_listing(
 
 
 def _render_json_array(
-    rows: Iterable[Row | Columns], names: Sequence[str], write: Write
+    rows: Iterable[Row | Pending], names: Sequence[str], write: Write
 ) -> None:
     opening = b"[\n"
     for block in _json_blocks(rows, names, b",\n"):
-        write(opening + block)
+        write(opening)
+        write(block)
         opening = b",\n"
     write(b"[]\n" if opening == b"[\n" else b"\n]\n")
 
 
 def _json_blocks(
-    rows: Iterable[Row | Columns], names: Sequence[str], separator: bytes
-) -> Iterator[bytes]:
-    """One or many rows as JSON objects. Columns are rendered on other threads, in order."""
-    for item in _ahead(rows, lambda columns: _json_of_columns(columns, names, separator)):
-        if isinstance(item, bytes):
-            yield item
-        else:
-            yield json_text.dump({name: item.get(name) for name in names})
+    rows: Iterable[Row | Pending], names: Sequence[str], separator: bytes
+) -> Iterator[Any]:
+    """One or many rows as JSON objects; many are shaped on other threads, in order."""
 
+    def one(row: Row) -> bytes:
+        return json_text.dump({name: row.get(name) for name in names})
 
-def _json_of_columns(columns: Columns, names: Sequence[str], separator: bytes) -> bytes:
-    from deltacli.render.columns import json_objects
+    def many(pending: Pending) -> Any:
+        made = pending.make()
+        if isinstance(made, Columns):
+            from deltacli.render.columns import json_objects
 
-    return json_objects(columns, names, separator)
+            return json_objects(made, names, separator)
+        return separator.join(map(one, made))
+
+    for item in _ahead(rows, many):
+        yield one(item) if isinstance(item, Mapping) else item
 
 
 def _ahead(
-    rows: Iterable[Row | Columns], render: Callable[[Columns], bytes]
-) -> Iterator[Row | bytes]:
-    """Rows as they are, columns rendered; reading goes on while columns are rendered."""
-    from collections import deque
-
+    rows: Iterable[Row | Pending], finish: Callable[[Pending], Any]
+) -> Iterator[Any]:
+    """Rows as they are, pending ones finished; reading goes on while they are."""
     waiting: deque[Any] = deque()
     pool: Any = None
     try:
         for item in rows:
-            if not isinstance(item, Columns):
+            if not isinstance(item, Pending):
                 yield item
                 continue
             if pool is None:
                 from concurrent.futures import ThreadPoolExecutor
 
                 pool = ThreadPoolExecutor(2)
-            waiting.append(pool.submit(render, item))
-            if len(waiting) > 3:
+            waiting.append(pool.submit(finish, item))
+            if len(waiting) > 2:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -102,18 +104,21 @@ def _ahead(
             pool.shutdown(cancel_futures=True)
 
 
-def _cells(rows: Iterable[Row | Columns], names: Sequence[str]) -> Iterator[list[str]]:
-    for item in rows:
-        if isinstance(item, Columns):
-            texts = {**item.text, **item.json}
-            columns = [
-                texts[name].to_pylist() if name in texts else [None] * item.num_rows
-                for name in names
-            ]
-            for values in zip(*columns, strict=True):
+def _cells(rows: Iterable[Row | Pending], names: Sequence[str]) -> Iterator[list[str]]:
+    for item in _ahead(rows, lambda pending: pending.make()):
+        if isinstance(item, Mapping):
+            yield [_cell(item.get(name)) for name in names]
+        elif isinstance(item, Columns):
+            for values in zip(*(_texts(item, name) for name in names), strict=True):
                 yield ["" if value is None else value for value in values]
         else:
-            yield [_cell(item.get(name)) for name in names]
+            for row in item:
+                yield [_cell(row.get(name)) for name in names]
+
+
+def _texts(columns: Columns, name: str) -> list[str | None]:
+    column = columns.text.get(name, columns.json.get(name))
+    return [None] * columns.num_rows if column is None else column.to_pylist()
 
 
 def _cell(value: Any) -> str:
@@ -134,6 +139,9 @@ def _plain(text: str) -> str:
 
 
 def _csv_line(cells: Iterable[str]) -> bytes:
+    import csv
+    import io
+
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerow(list(cells))
     return buffer.getvalue().encode("utf-8", "replace")

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from deltacli.delta import json_text
 from deltacli.errors import UsageError
-from deltacli.operations.records import Columns, Document, Listing, Row
+from deltacli.operations.records import Columns, Document, Listing, Pending, Row
 from deltacli.units import human_age, human_size, iso_time, parse_instant
 
 _ROWS_A_TABLE = 1000
@@ -75,19 +75,27 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
         people.console.print(Text(f"no {listing.title}", style="dim"))
 
 
-def _plain_rows(rows: Iterable[Row | Columns], names: Sequence[str]) -> Iterator[Row]:
+def _plain_rows(rows: Iterable[Row | Pending], names: Sequence[str]) -> Iterator[Row]:
     for item in rows:
-        if not isinstance(item, Columns):
+        if not isinstance(item, Pending):
             yield item
             continue
-        texts = {name: item.text[name].to_pylist() for name in names if name in item.text}
-        jsons = {name: item.json[name].to_pylist() for name in names if name in item.json}
-        for position in range(item.num_rows):
-            row = {name: column[position] for name, column in texts.items()}
-            for name, column in jsons.items():
-                text = column[position]
-                row[name] = None if text is None else json_text.load(text)
-            yield row
+        made = item.make()
+        if isinstance(made, Columns):
+            yield from _rows_of_columns(made, names)
+        else:
+            yield from made
+
+
+def _rows_of_columns(columns: Columns, names: Sequence[str]) -> Iterator[Row]:
+    texts = {name: columns.text[name].to_pylist() for name in names if name in columns.text}
+    jsons = {name: columns.json[name].to_pylist() for name in names if name in columns.json}
+    for position in range(columns.num_rows):
+        row = {name: column[position] for name, column in texts.items()}
+        for name, column in jsons.items():
+            text = column[position]
+            row[name] = None if text is None else json_text.load(text)
+        yield row
 
 
 def _value_text(name: str, value: Any, people: People, *, short: bool = False) -> Text:

@@ -13,9 +13,9 @@ The contract is that of the first Delta paper and of PROTOCOL's requirements:
 
 from __future__ import annotations
 
+import os
 import re
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Protocol, TypeVar
 
@@ -174,7 +174,7 @@ def prove_put_if_absent(store: LogStore) -> None:
     Some backends ignore the request for exclusive creation. Committing through one of
     them would destroy other writers' commits.
     """
-    probe = f"_delta_log/.deltacli_probe_{uuid.uuid4().hex}"
+    probe = f"_delta_log/.deltacli_probe_{os.urandom(16).hex()}"
     store.put_if_absent(probe, b"first")
     try:
         store.put_if_absent(probe, b"second")

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import stat as stat_bits
-import uuid
 from collections.abc import Iterator
 from typing import IO
 
@@ -49,7 +48,7 @@ class LocalStore:
         self.location = "file://" + self.root.rstrip("/")
 
     def _path(self, path: str) -> str:
-        return os.path.join(self.root, path)
+        return f"{self.root}/{path}"
 
     def list_from(self, folder: str, start: str = "") -> Iterator[LocalEntry]:
         with _explained(self._path(folder)), os.scandir(self._path(folder)) as entries:
@@ -63,7 +62,8 @@ class LocalStore:
         return iter(found)
 
     def read(self, path: str) -> bytes:
-        with _explained(self._path(path)), open(self._path(path), "rb") as file:
+        whole = self._path(path)
+        with _explained(whole), open(whole, "rb", buffering=0) as file:
             return file.read()
 
     def open(self, path: str) -> IO[bytes]:
@@ -106,7 +106,7 @@ class LocalStore:
         """A synced file with `content` beside `target`, under a name that every reader ignores."""
         folder, name = os.path.split(target)
         os.makedirs(folder, exist_ok=True)
-        temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.tmp")
+        temporary = os.path.join(folder, f".{name}.{os.urandom(16).hex()}.tmp")
         try:
             with open(temporary, "xb") as file:
                 file.write(content)
