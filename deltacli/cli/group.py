@@ -13,7 +13,7 @@ from deltacli import __version__
 from deltacli.cli.registry import BY_NAME, COMMANDS, CommandRow
 from deltacli.errors import EXIT_CODES
 
-_HELP_NAMES = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DELTACLI"}
+_HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 
 class LazyGroup(TyperGroup):
@@ -67,6 +67,13 @@ def load_command(row: CommandRow) -> Any:
     )(callback)
     command = typer.main.get_command(single)
     command.name = row.name
+    for parameter in command.params:
+        if parameter.param_type_name == "option":
+            # The reference lists the variables; in --help they would drown the text.
+            parameter.show_envvar = False
+            long_name = max(parameter.opts, key=len).removeprefix("--")
+            own = f"DELTACLI_{row.name}_{long_name}".upper().replace("-", "_")
+            parameter.envvar = parameter.envvar or own
     return command
 
 
@@ -109,7 +116,6 @@ def application() -> Any:
                 "-V",
                 callback=_show_version,
                 is_eager=True,
-                allow_from_autoenv=False,
                 help="Show the version.",
             ),
         ] = False,

@@ -31,6 +31,15 @@ _NOT_IN_TABLE = {"timestampMs", "schema", "warnings", "format"}
 _NUMBERS = {"version", "numFiles", "numRecords", "columnId", "skew", "share"} | _SIZES
 
 
+_TITLES = {
+    "operationParameters": "parameters",
+    "operationMetrics": "metrics",
+    "userName": "user",
+    "partitionValues": "partition",
+}
+_UNBROKEN = {"version", "operation", "timestamp", "lastUpdated"} | _SIZES
+
+
 class People:
     """How this terminal's user likes things: zone, colour, the clock."""
 
@@ -65,11 +74,17 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
     while block := list(islice(rows, _ROWS_A_TABLE)):
         count += len(block)
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-        for name in names:
-            right = name in _NUMBERS
-            table.add_column(name, justify="right" if right else "left", overflow="fold")
+        # Without a wish for fields, a column that says nothing only takes room.
+        used = [name for name in names if fields or any(row.get(name) for row in block)]
+        for name in used:
+            table.add_column(
+                _TITLES.get(name, name),
+                justify="right" if name in _NUMBERS else "left",
+                overflow="fold",
+                no_wrap=name in _UNBROKEN,
+            )
         for row in block:
-            table.add_row(*(_value_text(name, row.get(name), people, short=True) for name in names))
+            table.add_row(*(_value_text(name, row.get(name), people, short=True) for name in used))
         people.console.print(table)
     if not count:
         people.console.print(Text(f"no {listing.title}", style="dim"))
@@ -104,11 +119,15 @@ def _value_text(name: str, value: Any, people: People, *, short: bool = False) -
     if name in _SIZES and isinstance(value, int):
         return Text(human_size(value) if short else f"{human_size(value)} ({value:,} B)")
     if name in _TIMES and isinstance(value, str):
-        return _time_text(value, people)
+        return _time_text(value, people, short=short)
     if isinstance(value, bool):
         return Text("yes" if value else "no")
     if isinstance(value, int):
         return Text(f"{value:,}" if name.startswith("num") else str(value))
+    if short and name == "operationMetrics" and isinstance(value, Mapping):
+        return Text(_printable(_metrics(value)))
+    if short and name == "operationParameters" and isinstance(value, Mapping):
+        value = {key: one for key, one in value.items() if one not in _SAYS_NOTHING}
     if isinstance(value, Mapping):
         separator = ", " if short else "\n"
         parts = (f"{key} = {_inline(one)}" for key, one in value.items())
@@ -119,12 +138,32 @@ def _value_text(name: str, value: Any, people: People, *, short: bool = False) -
     return Text(_printable(str(value)))
 
 
-def _time_text(value: str, people: People) -> Text:
+_SAYS_NOTHING = (None, "", "[]", "{}", "null", "false", False)
+
+
+def _metrics(metrics: Mapping[str, Any]) -> str:
+    """What a commit did: its counts that are not zero; how long it took is left to the JSON."""
+    parts = []
+    for key, value in metrics.items():
+        text = _inline(value)
+        if not text.isdecimal() or int(text) == 0 or key.endswith("Ms"):
+            continue
+        if "Bytes" in key or "Size" in key:
+            parts.append(f"{human_size(int(text))} {key.removeprefix('num')}")
+        else:
+            parts.append(f"{int(text):,} {key.removeprefix('num')}")
+    return ", ".join(parts)
+
+
+def _time_text(value: str, people: People, *, short: bool) -> Text:
     try:
         stamp = parse_instant(value, zone=people.zone, now_ms=people.now_ms)
     except UsageError:  # a year that datetime does not know stays as it is
         return Text(value)
     shown = (iso_time(stamp, people.zone) or "").replace("T", " ")
+    shown = shown.replace(".000", "", 1)
+    if short:
+        return Text(shown)
     return Text.assemble(shown, (f"  {human_age(stamp, people.now_ms)}", "dim"))
 
 

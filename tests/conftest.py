@@ -1,0 +1,61 @@
+"""What several test modules share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.cli.app import run
+from deltacli.storage.memory import MemoryStore
+from tests.builder import TableBuilder
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.stdout)
+
+    @property
+    def rows(self) -> list[Any]:
+        return [json.loads(line) for line in self.stdout.splitlines()]
+
+
+@pytest.fixture
+def deltacli(capfdbinary: Any) -> Callable[..., Result]:
+    """Run a command line in this process; the two streams come back apart."""
+
+    def invoke(*arguments: str | Path) -> Result:
+        capfdbinary.readouterr()
+        code = run([str(one) for one in arguments])
+        out, err = capfdbinary.readouterr()
+        return Result(code, out.decode(), err.decode())
+
+    return invoke
+
+
+@pytest.fixture
+def table() -> TableBuilder:
+    """An empty table in memory."""
+    return TableBuilder(MemoryStore())
+
+
+@pytest.fixture
+def local_table(tmp_path: Path) -> TableBuilder:
+    """An empty table in a folder."""
+    from deltacli.storage.local import LocalStore
+
+    return TableBuilder(LocalStore(str(tmp_path / "table")))
+
+
