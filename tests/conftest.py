@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,3 +60,11 @@ def local_table(tmp_path: Path) -> TableBuilder:
     return TableBuilder(LocalStore(str(tmp_path / "table")))
 
 
+
+
+def pytest_report_header() -> str:
+    """Say how many tables of other writers this run compares."""
+    from tests.test_golden import expectations
+
+    classes = Counter(one["class"] for one in expectations().values())
+    return f"tables of other writers: {classes.total()} {dict(classes) or '(folder absent)'}"

@@ -244,16 +244,13 @@ def _cannot_rebuild(listing: LogListing, target: int) -> CorruptLog | NotFound:
     present = [version for version in listing.commits if start <= version <= target]
     possible = [version for version, answer in answers.items() if answer]
     where = f"versions {_ranges(possible)} can be rebuilt" if possible else ""
-    if newest is None and present and present[0] > 0 and len(present) == target - present[0] + 1:
-        message = (
-            f"the log is truncated: it begins with commit {present[0]} and has no checkpoint "
-            f"for version {target}"
-        )
-        if possible:
-            return NotFound(
-                f"version {target} cannot be rebuilt any more: {message}", hint=where or None
-            )
-        return CorruptLog(message, hint="restore the older log files from a backup")
+    if newest is None and 0 not in listing.commits:
+        first = next(iter(listing.commits), None)
+        begins = "it has no commits" if first is None else f"it begins with commit {first}"
+        message = f"the log is truncated: {begins} and has no checkpoint for version {target}"
+        if not possible:
+            return CorruptLog(message, hint="restore the older log files from a backup")
+        return NotFound(f"version {target} cannot be rebuilt any more: {message}", hint=where)
     gaps = _missing(present, start, target)
     after = f"the checkpoint at {base}" if base >= 0 else "the start"
     return CorruptLog(

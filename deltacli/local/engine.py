@@ -179,6 +179,8 @@ class LocalCheckpoint:
         key = f"{action}.path"
         if key not in footer.leaves or _all_null(footer.metadata, group, key):
             return
+        if _all_null(footer.metadata, group, f"{action}.deletionVector.storageType", absent=True):
+            fields = [one for one in fields if one != "deletionVector"]
         leaves = [
             leaf
             for leaf in sorted(footer.leaves)
@@ -196,8 +198,8 @@ class _Touched:
         self._state = state
         names = state.touched_paths()
         self._paths = path_array(names)
-        vectors = any(isinstance(key, tuple) for keys in (state.adds, state.removes) for key in keys)
-        self.key_fields = (["path", "deletionVector"] if vectors else ["path"]) if names else []
+        # A row with a vector is another file than one of the same path without.
+        self.key_fields = ["path", "deletionVector"] if names else []
         # `is_in` builds its table anew at each call, so a call should have rows enough.
         self.batch_rows = min(2 * len(names), 1 << 20)
 

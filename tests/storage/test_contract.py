@@ -1,0 +1,231 @@
+"""The blob-store contract of the first Delta paper, proven for each store:
+
+atomic visibility, mutual exclusion on creation, consistent listing from a key.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from deltacli.errors import AlreadyExists, FileMissing
+from deltacli.storage import LogStore, open_store, prove_put_if_absent, read_all
+from deltacli.storage.memory import MemoryStore
+
+S3_OPTIONS = {"key": "test", "secret": "test", "region_name": "us-east-1"}
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """A real S3 protocol server on loopback."""
+    pytest.importorskip("moto.server", reason="moto[server] is not installed")
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    for _ in range(300):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.1)
+    bucket = urllib.request.Request(f"http://127.0.0.1:{port}/tables", method="PUT")
+    urllib.request.urlopen(bucket).close()
+    yield f"http://127.0.0.1:{port}"
+    server.terminate()
+    server.wait()
+
+
+def s3_store(endpoint: str, table: str) -> LogStore:
+    options = {**S3_OPTIONS, "endpoint_url": endpoint}
+    return open_store(f"s3a://tables/{table}", options)
+
+
+@pytest.fixture(params=["local", "memory", "fsspec", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> LogStore:
+    if request.param == "local":
+        return open_store(str(tmp_path))
+    if request.param == "memory":
+        return MemoryStore()
+    if request.param == "fsspec":
+        return open_store(f"memory://{uuid.uuid4().hex}")
+    return s3_store(request.getfixturevalue("s3_endpoint"), uuid.uuid4().hex)
+
+
+def names(store: LogStore, folder: str, start: str = "") -> list[str]:
+    return [entry.name for entry in store.list_from(folder, start)]
+
+
+def test_what_was_put_is_read_and_listed_at_once(store: LogStore) -> None:
+    store.put_if_absent("_delta_log/b", b"two")
+    store.put("_delta_log/a", b"one")
+    assert store.read("_delta_log/a") == b"one"
+    assert store.read("_delta_log/b") == b"two"
+    assert names(store, "_delta_log") == ["a", "b"]
+    entry = store.stat("_delta_log/b")
+    assert (entry.name, entry.size, entry.is_folder) == ("b", 3, False)
+    with store.open("_delta_log/b") as file:
+        file.seek(1)
+        assert file.read() == b"wo"
+
+
+def test_put_if_absent_never_overwrites(store: LogStore) -> None:
+    store.put_if_absent("_delta_log/x", b"first")
+    with pytest.raises(AlreadyExists):
+        store.put_if_absent("_delta_log/x", b"second")
+    assert store.read("_delta_log/x") == b"first"
+    store.put("_delta_log/x", b"third")
+    assert store.read("_delta_log/x") == b"third"
+
+
+def test_listing_begins_at_a_key_in_name_order(store: LogStore) -> None:
+    wanted = [f"{version:020}.json" for version in (0, 1, 9, 10, 100)]
+    others = ["_last_checkpoint", f"{9:020}.checkpoint.parquet", f"{9:020}.crc"]
+    for name in [*reversed(wanted), *others]:
+        store.put(f"_delta_log/{name}", b"{}")
+    store.put("_delta_log/_sidecars/s.parquet", b"")
+    everything = sorted([*wanted, *others, "_sidecars"], key=str.encode)
+    assert names(store, "_delta_log") == everything
+    for start in (*everything, f"{9:020}", f"{9:020}.", "zzz"):
+        expected = [name for name in everything if name.encode() >= start.encode()]
+        assert names(store, "_delta_log", start) == expected
+
+
+def test_folders_are_told_from_files(store: LogStore) -> None:
+    store.put("_delta_log/_sidecars/s.parquet", b"abc")
+    store.put("_delta_log/file", b"abc")
+    kinds = {entry.name: entry.is_folder for entry in store.list_from("_delta_log")}
+    assert kinds == {"_sidecars": True, "file": False}
+
+
+def test_what_is_not_there_is_missing(store: LogStore) -> None:
+    store.put("_delta_log/x", b"1")
+    for action in (store.read, store.stat, lambda path: store.open(path).read()):
+        with pytest.raises(FileMissing):
+            action("_delta_log/nothing")
+    with pytest.raises(FileMissing):
+        names(store, "no_such_folder")
+
+
+def test_deleting_twice_is_success(store: LogStore) -> None:
+    store.put("_delta_log/x", b"1")
+    store.put("_delta_log/y", b"1")
+    store.delete("_delta_log/x")
+    store.delete("_delta_log/x")
+    assert names(store, "_delta_log") == ["y"]
+
+
+def test_times_are_milliseconds_of_now(store: LogStore) -> None:
+    if isinstance(store, MemoryStore):
+        store.now_ms = time.time_ns() // 1_000_000
+    before = time.time() * 1000
+    store.put("_delta_log/x", b"1")
+    (entry,) = store.list_from("_delta_log")
+    assert entry.modified_ms is not None
+    assert abs(entry.modified_ms - before) < 60_000
+
+
+def test_the_probe_accepts_a_store_that_keeps_the_contract(store: LogStore) -> None:
+    store.put("_delta_log/x", b"1")
+    prove_put_if_absent(store)
+    assert names(store, "_delta_log") == ["x"]
+
+
+def test_many_files_are_read_in_order_with_errors_in_place(store: LogStore) -> None:
+    for number in range(40):
+        if number != 7:
+            store.put(f"_delta_log/{number}", str(number).encode())
+    paths = [f"_delta_log/{number}" for number in range(40)]
+    found = dict(read_all(store, paths))
+    assert isinstance(found.pop("_delta_log/7"), FileMissing)
+    assert found == {f"_delta_log/{n}": str(n).encode() for n in range(40) if n != 7}
+    assert [path for path, _ in read_all(store, paths, reverse=True)] == paths[::-1]
+
+
+def test_threads_that_create_one_file_have_one_winner(store: LogStore) -> None:
+    winners: list[int] = []
+    barrier = threading.Barrier(8)
+
+    def race(number: int) -> None:
+        barrier.wait()
+        try:
+            store.put_if_absent("_delta_log/commit", str(number).encode() * 1000)
+        except AlreadyExists:
+            return
+        winners.append(number)
+
+    threads = [threading.Thread(target=race, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(winners) == 1
+    assert store.read("_delta_log/commit") == str(winners[0]).encode() * 1000
+
+
+def _append(open_it: Callable[[], LogStore], number: int, count: int) -> None:
+    """Create `count` numbered files, taking the next free number each time."""
+    store = open_it()
+    version = 0
+    for mine in range(count):
+        while True:
+            try:
+                store.put_if_absent(f"_delta_log/{version:020}.json", f"{number}:{mine}".encode())
+                break
+            except AlreadyExists:
+                version += 1
+    os._exit(0)
+
+
+class OpenLocal:
+    def __init__(self, path: str):
+        self.path = path
+
+    def __call__(self) -> LogStore:
+        return open_store(self.path)
+
+
+class OpenS3:
+    def __init__(self, endpoint: str, table: str):
+        self.endpoint, self.table = endpoint, table
+
+    def __call__(self) -> LogStore:
+        return s3_store(self.endpoint, self.table)
+
+
+@pytest.mark.parametrize("kind", ["local", "s3"])
+def test_racing_processes_leave_each_of_their_files_once(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    count, processes = (50, 4) if kind == "local" else (8, 3)
+    opener: Callable[[], LogStore] = OpenLocal(str(tmp_path))
+    if kind == "s3":
+        opener = OpenS3(request.getfixturevalue("s3_endpoint"), uuid.uuid4().hex)
+    context = multiprocessing.get_context("spawn")
+    workers = [
+        context.Process(target=_append, args=(opener, number, count)) for number in range(processes)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    store = opener()
+    found = names(store, "_delta_log")
+    assert found == [f"{version:020}.json" for version in range(count * processes)]
+    contents = sorted(store.read(f"_delta_log/{name}").decode() for name in found)
+    assert contents == sorted(f"{n}:{mine}" for n in range(processes) for mine in range(count))
