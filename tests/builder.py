@@ -125,9 +125,10 @@ class TableBuilder:
         self.next_version = version + 1
         return version
 
-    def start(self, *more: Action, **table: Any) -> int:
+    def start(self, *more: Action, at_ms: int | None = None, **table: Any) -> int:
         """Commit 0 with a plain protocol and metadata, and more."""
-        return self.commit(commit_info("CREATE TABLE"), protocol(), metadata(**table), *more)
+        head = [commit_info("CREATE TABLE"), protocol(), metadata(**table)]
+        return self.commit(*head, *more, at_ms=at_ms)
 
     def put(self, name: str, content: bytes, *, at_ms: int | None = None) -> None:
         """Any file of the log, as it stands."""

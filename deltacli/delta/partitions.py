@@ -21,9 +21,8 @@ def logical_partition_values(
     `physical` maps logical to physical names. The protocol reads an empty string as null.
     """
     result = {logical: values.get(name) or None for logical, name in physical.items()}
-    if len(values) > len(result):
-        known = set(physical.values())
-        result.update({key: text or None for key, text in values.items() if key not in known})
+    known = physical.values()
+    result.update({key: text or None for key, text in values.items() if key not in known})
     return result
 
 

@@ -32,7 +32,7 @@ def file_columns(batch: FileBatch, names: FileNames, wanted: tuple[str, ...]) ->
     have = set(columns.schema.names)
     if names.are_mapped or "stats_parsed" in have or not _is_plain(columns, "path"):
         return None
-    if names.partition_columns and not _has_only(columns, names.physical):
+    if not _has_only(columns, names.physical):
         return None
     count = columns.num_rows
     text: dict[str, Any] = {}

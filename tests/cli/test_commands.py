@@ -1,0 +1,416 @@
+"""Commands from end to end: exit code, standard output and standard error, apart."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builder import TableBuilder, add, column, commit_info, features, metadata, protocol, remove
+from tests.conftest import Result
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def orders(local_table: TableBuilder) -> Path:
+    """A small table with three versions."""
+    head = [protocol(), metadata(column("id"), column("p", "string"), partition_by=["p"])]
+    local_table.commit(commit_info("CREATE TABLE"), *head)
+    files = [add(f"p={p}/{p}.parquet", 1000, partitionValues={"p": p}) for p in "ab"]
+    local_table.commit(commit_info("WRITE", operationMetrics={"numFiles": "2"}), *files)
+    gone = remove("p=a/a.parquet", partitionValues={"p": "a"}, size=1000)
+    local_table.commit(commit_info("DELETE", userName="eve"), gone)
+    return Path(local_table.store.location.removeprefix("file://"))
+
+
+def test_snapshot_as_json_has_the_documented_fields(deltacli: Cli, orders: Path) -> None:
+    result = deltacli("snapshot", orders, "-o", "json")
+    assert (result.code, result.stderr) == (0, "")
+    document = result.json
+    assert list(document)[:6] == [
+        "location",
+        "format",
+        "version",
+        "timestamp",
+        "timestampMs",
+        "timestampSource",
+    ]
+    assert document["location"] == f"file://{orders}"
+    assert (document["version"], document["numFiles"], document["sizeInBytes"]) == (2, 1, 1000)
+    assert (document["numRecords"], document["numFilesWithoutStats"]) == (10, 0)
+    assert document["partitionColumns"] == ["p"]
+    assert document["checkpoint"] is None
+    assert document["commitsSinceCheckpoint"] == 3
+    assert document["earliestVersion"] == 0
+    assert document["tableFeatures"] == ["appendOnly", "invariants"]
+    assert document["schema"]["fields"][0]["name"] == "id"
+    assert document["warnings"] == []
+    assert document["timestamp"].endswith("Z")
+
+
+def test_fields_choose_and_order(deltacli: Cli, orders: Path) -> None:
+    result = deltacli("snapshot", orders, "--fields", "numFiles,version", "-o", "json")
+    assert result.stdout == '{\n  "numFiles": 1,\n  "version": 2\n}\n'
+    lines = deltacli("history", orders, "--fields", "version,operation").stdout
+    assert lines == "2\tDELETE\n1\tWRITE\n0\tCREATE TABLE\n"
+    for command in ("snapshot", "history"):
+        result = deltacli(command, orders, "--fields", "verson")
+        assert result.code == 2
+        assert "did you mean 'version'" in result.stderr
+
+
+def test_the_formats_of_a_listing_agree(deltacli: Cli, orders: Path) -> None:
+    as_json = deltacli("history", orders, "-o", "json").json
+    as_lines = deltacli("history", orders, "-o", "jsonl").rows
+    as_csv = list(csv.DictReader(io.StringIO(deltacli("history", orders, "-o", "csv").stdout)))
+    assert as_json == as_lines
+    assert [row["version"] for row in as_json] == [2, 1, 0]
+    assert [int(row["version"]) for row in as_csv] == [2, 1, 0]
+    assert as_csv[0].keys() == as_json[0].keys()
+    assert json.loads(as_csv[1]["operationMetrics"]) == {"numFiles": "2"}
+    table = deltacli("history", orders, "-o", "table").stdout
+    assert "DELETE" in table
+    assert "eve" in table
+
+
+@pytest.mark.parametrize(
+    ("view", "count"),
+    [
+        ("--files", 1),
+        ("--tombstones", 1),
+        ("--partitions", 1),
+        ("--transactions", 0),
+        ("--domains", 0),
+        ("--schema", 2),
+    ],
+)
+@pytest.mark.parametrize("fmt", ["json", "jsonl", "csv", "tsv", "table"])
+def test_every_view_in_every_format(
+    deltacli: Cli, orders: Path, view: str, count: int, fmt: str
+) -> None:
+    result = deltacli("snapshot", orders, view, "-o", fmt)
+    assert (result.code, result.stderr) == (0, "")
+    if fmt == "json":
+        assert len(result.json) == count
+    elif fmt in ("jsonl", "tsv"):
+        assert len(result.stdout.splitlines()) == count
+    elif fmt == "csv":
+        assert len(list(csv.reader(io.StringIO(result.stdout)))) == count + 1
+
+
+def test_two_views_are_one_too_many(deltacli: Cli, orders: Path) -> None:
+    result = deltacli("snapshot", orders, "--files", "--schema")
+    assert result.code == 2
+    assert "--files and --schema" in result.stderr
+
+
+def test_diff_and_chart(deltacli: Cli, orders: Path) -> None:
+    document = deltacli("snapshot", orders, "--diff", "1", "-o", "json").json
+    assert (document["fromVersion"], document["toVersion"]) == (1, 2)
+    assert [one["path"] for one in document["filesRemoved"]] == ["p=a/a.parquet"]
+    rows = deltacli("history", orders, "--chart", "-o", "json").json
+    assert [(row["numFiles"], row["sizeInBytes"]) for row in rows] == [(1, 1000), (2, 2000), (0, 0)]
+    assert "numFiles" in deltacli("history", orders, "--chart", "-o", "table").stdout
+
+
+@pytest.mark.parametrize("at", ["1", "v1"])
+def test_a_version_can_be_asked_for(deltacli: Cli, orders: Path, at: str) -> None:
+    assert deltacli("snapshot", orders, "--at", at, "-o", "json").json["numFiles"] == 2
+    assert deltacli("snapshot", f"{orders}@v1", "-o", "json").json["numFiles"] == 2
+    assert deltacli("snapshot", f"{orders}@v1", "--at", at).code == 2
+
+
+def test_a_folder_with_an_at_in_its_name_wins(deltacli: Cli, orders: Path) -> None:
+    other = orders.with_name(f"{orders.name}@v1")
+    other.symlink_to(orders)
+    assert deltacli("snapshot", other, "-o", "json").json["version"] == 2
+
+
+def test_a_time_can_be_asked_for(deltacli: Cli, orders: Path) -> None:
+    for version in range(3):
+        stamp = time.time() - 3600 * (10 - version)
+        os.utime(orders / "_delta_log" / f"{version:020}.json", (stamp, stamp))
+    result = deltacli("snapshot", orders, "--at", "8 hours ago", "--fields", "version")
+    assert (result.stdout, result.code) == ("version\t2\n", 3) or result.stdout == "version\t1\n"
+    late = deltacli("snapshot", orders, "--at", "1 hour ago")
+    assert late.code == 3
+    assert "after the newest commit" in late.stderr
+    early = deltacli("snapshot", orders, "--at", "2020-01-01")
+    assert early.code == 3
+    assert "no version is as old" in early.stderr
+    assert deltacli("snapshot", orders, "--at", "some day").code == 2
+
+
+BAD = [
+    (["history"], 2, "Missing argument"),
+    (["histry", "."], 2, "Did you mean 'history'"),
+    (["history", ".", "--nope"], 2, "No such option"),
+    (["history", ".", "--limit", "x"], 2, "--limit"),
+    (["history", "EMPTY", "--limit", "0"], 2, "at least 1"),
+    (["snapshot", "NOWHERE"], 3, "does not exist"),
+    (["snapshot", "EMPTY"], 3, "has no _delta_log"),
+    (["snapshot", "FILE"], 3, "not a Delta table"),
+    (["snapshot", "TABLE/_delta_log"], 3, "inside a table"),
+    (["snapshot", "TABLE/p=a"], 3, "inside a table"),
+    (["snapshot", "TABLE", "--at", "9"], 3, "version 9 does not exist"),
+    (["snapshot", "TABLE", "--tz", "Mars"], 2, "time zone"),
+    (["snapshot", "TABLE", "--storage-option", "x"], 2, "KEY=VALUE"),
+    (["snapshot", "wasbs://c@a/t"], 2, "abfss"),
+    (["snapshot", "TABLE", "--output-file", "NOWHERE/out"], 7, "cannot write"),
+    (["completion", "tcsh"], 2, "tcsh"),
+    (["history", "-x"], 2, "-x"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), BAD)
+def test_bad_input_is_one_clear_error(
+    deltacli: Cli, orders: Path, tmp_path: Path, arguments: list[str], code: int, words: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    places = {
+        "TABLE": str(orders),
+        "EMPTY": str(tmp_path / "empty"),
+        "FILE": str(tmp_path / "file"),
+        "NOWHERE": str(tmp_path / "nowhere"),
+    }
+    arguments = [
+        places[word] + slash + rest if word in places else one
+        for one in arguments
+        for word, slash, rest in [one.partition("/")]
+    ]
+    result = deltacli(*arguments)
+    assert result.code == code
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith("error: ")
+    assert len(lines) == 2
+    assert lines[1].startswith("hint: ")
+    assert words in result.stderr
+    as_json = deltacli(*arguments, "-o", "json")
+    assert as_json.code == code
+    body = json.loads(as_json.stderr)
+    assert body.keys() == {"error", "message", "hint", "exitCode", "location"}
+    assert body["exitCode"] == code
+
+
+def test_corrupt_logs_name_file_and_line(deltacli: Cli, orders: Path) -> None:
+    (orders / "_delta_log" / f"{2:020}.json").write_bytes(b'{"commitInfo":{}}\n{"add":')
+    result = deltacli("snapshot", orders)
+    assert result.code == 5
+    assert f"{2:020}.json, line 2" in result.stderr
+    result = deltacli("history", orders, "-o", "json")
+    assert result.code == 5
+    assert [row["version"] for row in result.json] == [2, 1, 0]
+    assert result.json[0]["error"]
+
+
+def test_a_refused_table(deltacli: Cli, local_table: TableBuilder) -> None:
+    local_table.commit(features("fancy"), metadata())
+    location = local_table.store.location
+    result = deltacli("snapshot", location)
+    assert result.code == 4
+    assert "unsupported reader feature: fancy" in result.stderr
+    assert deltacli("history", location).code == 0
+
+
+def test_no_permission_is_exit_7(tmp_path: Path, orders: Path) -> None:
+    if os.geteuid() == 0 and not Path("/usr/bin/setpriv").exists():
+        pytest.skip("root may read everything")
+    (orders / "_delta_log").chmod(0)
+    command = [sys.executable, "-m", "deltacli", "snapshot", str(orders)]
+    if os.geteuid() == 0:
+        for folder in (orders, *orders.parents):
+            if folder.is_relative_to(tmp_path.parent.parent):
+                folder.chmod(0o755)
+        drop = "--bounding-set=-all --inh-caps=-all --ambient-caps=-all"
+        command = ["setpriv", *drop.split(), *command]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    (orders / "_delta_log").chmod(0o755)
+    assert done.returncode == 7
+    assert "no permission" in done.stderr
+
+
+def test_names_are_never_markup(deltacli: Cli, local_table: TableBuilder) -> None:
+    hostile = "[bold]x[/bold] \x1b[31m :cat:"
+    local_table.start(add(hostile), name=hostile)
+    location = local_table.store.location
+    for arguments in (["snapshot", location], ["snapshot", location, "--files"]):
+        shown = deltacli(*arguments, "-o", "table").stdout
+        assert "[bold]x[/bold]" in shown
+        assert ":cat:" in shown
+        assert "\x1b" not in shown
+        lines = deltacli(*arguments, "-o", "tsv").stdout
+        assert "[bold]x[/bold]" in lines
+        assert "\x1b" not in lines
+    assert deltacli("snapshot", location, "--files", "-o", "json").json[0]["path"] == hostile
+
+
+def test_a_folder_called_like_an_option(
+    deltacli: Cli, orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (orders.parent / "-x").symlink_to(orders)
+    monkeypatch.chdir(orders.parent)
+    for arguments in (["--", "-x"], ["./-x"], ["-o", "tsv", "--", "-x"]):
+        assert deltacli("history", *arguments).stdout.count("\n") == 3
+
+
+def test_a_table_without_files(deltacli: Cli, local_table: TableBuilder) -> None:
+    local_table.start()
+    document = deltacli("snapshot", local_table.store.location, "-o", "json").json
+    assert (document["numFiles"], document["sizeInBytes"], document["numRecords"]) == (0, 0, 0)
+
+
+def test_the_output_file_is_whole_or_absent(
+    deltacli: Cli, orders: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "out.jsonl"
+    result = deltacli("history", orders, "-o", "jsonl", "--output-file", target)
+    assert (result.code, result.stdout) == (0, "")
+    assert len(target.read_text().splitlines()) == 3
+    target.unlink()
+    assert deltacli("snapshot", orders, "--at", "9", "--output-file", target).code == 3
+    (orders / "_delta_log" / f"{1:020}.json").write_bytes(b"{")
+    assert deltacli("snapshot", orders, "--files", "--output-file", target).code == 5
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["table"]
+
+
+def test_options_before_the_command_and_from_the_environment(
+    deltacli: Cli, orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert deltacli("-o", "json", "history", orders).json[0]["version"] == 2
+    monkeypatch.setenv("DELTACLI_OUTPUT", "jsonl")
+    monkeypatch.setenv("DELTACLI_HISTORY_LIMIT", "1")
+    assert [row["version"] for row in deltacli("history", orders).rows] == [2]
+
+
+def test_warnings_go_to_stderr_and_can_be_silenced(
+    deltacli: Cli, local_table: TableBuilder
+) -> None:
+    local_table.commit(protocol(1, 7, None, ["fancy"]), metadata())
+    location = local_table.store.location
+    loud = deltacli("snapshot", location, "-o", "json")
+    assert loud.stderr.startswith("warning: unknown writer feature fancy")
+    assert len(loud.json["warnings"]) == 1
+    assert deltacli("snapshot", location, "-q", "-o", "json").stderr == ""
+
+
+def test_debug_shows_the_traceback_and_nothing_else_does(
+    deltacli: Cli, monkeypatch: pytest.MonkeyPatch, orders: Path
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("deltacli.operations.describe.describe_snapshot", broken)
+    plain = deltacli("snapshot", orders)
+    assert plain.code == 70
+    assert "Traceback" not in plain.stderr
+    assert "bug in deltacli" in plain.stderr
+    assert "Traceback" in deltacli("snapshot", orders, "--debug").stderr
+
+
+def test_version_help_and_no_arguments(deltacli: Cli) -> None:
+    from deltacli import __version__
+
+    for argument in ("--version", "-V"):
+        assert deltacli(argument).stdout == f"deltacli {__version__}\n"
+    for arguments in (["--help"], ["-h"], ["help"]):
+        result = deltacli(*arguments)
+        assert result.code == 0
+        assert "snapshot" in result.stdout
+    assert deltacli().code == 2
+    for arguments in (["help", "history"], ["history", "--help"], ["history", "-h"]):
+        assert "--limit" in deltacli(*arguments).stdout
+
+
+def test_doctor_names_versions_and_hides_secrets(
+    deltacli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "hidden-key")
+    result = deltacli("doctor", "-o", "json")
+    assert result.json["packages"]["pyarrow"][0].isdigit()
+    assert result.json["credentials"]["s3"] == ["AWS_ACCESS_KEY_ID"]
+    assert "hidden-key" not in result.stdout
+
+
+def run(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "deltacli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
+
+
+def test_a_closed_pipe_ends_quietly(local_table: TableBuilder) -> None:
+    local_table.start(*(add(f"{number:0200}") for number in range(3000)))
+    location = local_table.store.location
+    script = f"{sys.executable} -m deltacli snapshot {location} --files | head -1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {script}"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") == 1
+
+
+SLOW = """
+import time, sys
+from deltacli.storage.local import LocalStore
+LocalStore.read = lambda self, path: (print("reading", flush=True), time.sleep(60))
+from deltacli.cli.app import run
+sys.exit(run(["snapshot", sys.argv[1]]))
+"""
+
+
+def test_ctrl_c_is_130(orders: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(orders)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert stderr == "interrupted\n"
+
+
+FORBIDDEN = {"pyarrow", "fsspec", "pyspark", "pydantic", "asyncio", "numpy", "pandas", "concurrent"}
+IMPORTS = """
+import sys, json
+from deltacli.cli.app import run
+code = run(sys.argv[1:])
+print(json.dumps([code, sorted({name.partition(".")[0] for name in sys.modules})]), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["history"], ["snapshot"]])
+def test_start_up_imports_nothing_heavy(orders: Path, arguments: list[str]) -> None:
+    if not arguments[0].startswith("-"):
+        arguments = [*arguments, str(orders), "-o", "json"]
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS, *arguments], capture_output=True, text=True, check=True
+    )
+    code, modules = json.loads(done.stderr.splitlines()[-1])
+    assert code == 0
+    assert not FORBIDDEN & set(modules)
+    if arguments[0] != "--help":
+        assert "rich" not in modules
+
+
+def test_every_row_of_the_registry_is_a_command(deltacli: Cli) -> None:
+    from deltacli.cli.registry import COMMANDS
+
+    for row in COMMANDS:
+        result = deltacli(row.name, "--help")
+        assert result.code == 0
+        assert "Common options" in result.stdout

@@ -1,0 +1,188 @@
+"""Rows of files: columns at once and rows one by one say the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.delta.engine import ADD_FIELDS, FileBatch
+from deltacli.delta.snapshot import Snapshot, load_snapshot
+from deltacli.local.engine import LocalEngine
+from deltacli.operations.file_columns import file_columns
+from deltacli.operations.files import (
+    FILE_FIELDS,
+    FileNames,
+    file_row,
+    list_files,
+    list_partitions,
+    list_tombstones,
+)
+from deltacli.operations.records import Columns, Listing
+from deltacli.render.formats import Format
+from deltacli.render.records import render_listing
+from deltacli.storage import open_store
+from tests.builder import NOW_MS, TableBuilder, add, column, features, metadata, protocol, remove, vector
+from tests.test_golden import GOLDEN, PUBLISHED, READABLE
+
+STATS = '{"numRecords":7,"minValues":{"id":1.50,"s":"a\\"b"},"nullCount":{}}'
+HOSTILE = [
+    add("plain", 1, tags={"k": "v"}, partitionValues={"p": "1", "q": "x"}, stats=STATS),
+    add("sp%20ace/[bold]", 2, partitionValues={"p": None, "q": ""}, stats="{broken"),
+    add('quote"\\back', 3, partitionValues={"p": "2", "q": 'a"b\\c\nd'}, stats=""),
+    add("/abs/x", 4, rows=None, partitionValues={"q": "é", "p": "3"}),
+    add("s3://other/y", 5, partitionValues={"p": "4", "q": "z"}, stats='{"a":\n1}'),
+    add("dv", 6, partitionValues={"p": "5", "q": "z"}, deletionVector=vector()),
+    add("rows", 7, partitionValues={"p": "6", "q": "z"}, baseRowId=5, defaultRowCommitVersion=1),
+    add("late", 8, partitionValues={"p": "7", "q": "z"}, modificationTime=2**60),
+    add("early", 9, partitionValues={"p": "8", "q": "z"}, modificationTime=-5),
+    add("stray", 10, partitionValues={"p": "9", "q": "z", "r": "1"}),
+]
+COLUMNS = (column("id"), column("p", "integer"), column("q", "string"))
+
+
+def jsonl(listing: Listing) -> list[Any]:
+    written: list[bytes] = []
+    render_listing(listing, None, Format.JSONL, lambda block: written.append(bytes(block)))
+    return [json.loads(line) for line in b"".join(written).splitlines()]
+
+
+def load(table: TableBuilder) -> Snapshot:
+    return load_snapshot(table.store, LocalEngine)
+
+
+def by_path(rows: list[Any]) -> dict[str, Any]:
+    return {row["path"]: row for row in rows}
+
+
+@pytest.mark.parametrize("partitioned", [(), ("q",), ("p", "q")])
+def test_rows_of_a_checkpoint_equal_rows_of_commits(
+    table: TableBuilder, partitioned: tuple[str, ...]
+) -> None:
+    head = [features("deletionVectors"), metadata(*COLUMNS, partition_by=partitioned)]
+    table.commit(*head, *HOSTILE)
+    from_commits = by_path(jsonl(list_files(load(table))))
+    table.checkpoint(0, [*head, *HOSTILE], row_group_size=3)
+    from_checkpoint = by_path(jsonl(list_files(load(table))))
+    assert from_checkpoint == from_commits
+    assert len(from_commits) == len(HOSTILE)
+
+
+def test_each_field_of_a_row(table: TableBuilder) -> None:
+    table.commit(
+        features("deletionVectors"), metadata(*COLUMNS, partition_by=("p", "q")), *HOSTILE
+    )
+    rows = by_path(jsonl(list_files(load(table))))
+    plain = rows["plain"]
+    assert plain["location"] == "memory://table/plain"
+    assert plain["partitionValues"] == {"p": "1", "q": "x"}
+    assert plain["stats"]["minValues"] == {"id": 1.5, "s": 'a"b'}
+    assert (plain["numRecords"], plain["size"], plain["tags"]) == (7, 1, {"k": "v"})
+    assert plain["modificationTime"] == "2023-11-14T22:13:20.000Z"
+    assert plain["deletionVector"] is None
+    odd = rows["sp%20ace/[bold]"]
+    assert odd["location"] == "memory://table/sp ace/[bold]"
+    assert odd["partitionValues"] == {"p": None, "q": None}
+    assert odd["stats"] is None
+    assert rows["s3://other/y"]["location"] == "s3://other/y"
+    assert rows["dv"]["deletionVector"]["location"].endswith(".bin")
+    assert rows["rows"]["baseRowId"] == 5
+
+
+def test_numbers_in_statistics_keep_their_digits_in_the_output(table: TableBuilder) -> None:
+    exact = '{"numRecords":1,"minValues":{"d":12345678901234567890.1230}}'
+    files = [add("a", stats=exact)]
+    table.start(*files)
+    table.checkpoint(0, [protocol(), metadata(), *files])
+    for checkpoint in (True, False):
+        written: list[bytes] = []
+        if not checkpoint:
+            table.store.delete(f"_delta_log/{0:020}.checkpoint.parquet")
+        listing = list_files(load(table))
+        render_listing(listing, None, Format.JSONL, lambda b, w=written: w.append(bytes(b)))  # type: ignore[misc]
+        assert b"12345678901234567890.1230" in b"".join(written)
+
+
+def test_mapped_columns_are_shown_by_their_names(table: TableBuilder) -> None:
+    columns = [
+        column("id", **{"delta.columnMapping.physicalName": "c1"}),
+        column("p", "string", **{"delta.columnMapping.physicalName": "c2"}),
+    ]
+    head = [features("columnMapping"), metadata(*columns, partition_by=["p"])]
+    stats = '{"numRecords":1,"minValues":{"c1":5},"nullCount":{"c1":0}}'
+    files = [add("a", partitionValues={"c2": "x"}, stats=stats)]
+    table.commit(*head, *files)
+    expected = {"numRecords": 1, "minValues": {"id": 5}, "nullCount": {"id": 0}}
+    for _ in range(2):
+        (row,) = jsonl(list_files(load(table)))
+        assert (row["partitionValues"], row["stats"]) == ({"p": "x"}, expected)
+        assert list_partitions(load(table)).rows[0]["partitionValues"] == {"p": "x"}  # type: ignore[index]
+        table.checkpoint(0, [*head, *files])
+
+
+@pytest.mark.parametrize("name", READABLE + PUBLISHED)
+def test_columns_and_rows_agree_on_tables_of_other_writers(name: str) -> None:
+    store = open_store(str(GOLDEN / name))
+    snapshot = load_snapshot(store, LocalEngine, allow_catalog_managed=True)
+    names = FileNames.of(snapshot)
+    for item in snapshot.files("add", ADD_FIELDS):
+        if not isinstance(item, FileBatch):
+            continue
+        columns = file_columns(item, names, FILE_FIELDS)
+        if not isinstance(columns, Columns):
+            continue
+        rows = [file_row(body, names) for body in item.columns.to_pylist()]
+        one: list[bytes] = []
+        listing = Listing(rows, FILE_FIELDS, ("path",))
+        render_listing(listing, None, Format.JSONL, lambda b, w=one: w.append(bytes(b)))  # type: ignore[misc]
+        from deltacli.render.columns import json_objects
+
+        many = bytes(json_objects(columns, FILE_FIELDS, b"\n"))
+        parsed = [json.loads(line) for line in many.splitlines()]
+        assert parsed == [json.loads(line) for line in b"".join(one).splitlines()]
+
+
+@pytest.mark.parametrize("name", READABLE + PUBLISHED)
+def test_partitions_add_up_to_the_table(name: str) -> None:
+    from deltacli.delta.engine import Want
+
+    store = open_store(str(GOLDEN / name))
+    snapshot = load_snapshot(store, LocalEngine, allow_catalog_managed=True)
+    totals = snapshot.totals(frozenset(Want), NOW_MS)
+    rows: list[Any] = list(list_partitions(snapshot).rows)
+    assert sum(row["numFiles"] for row in rows) == totals.files
+    assert sum(row["sizeInBytes"] for row in rows) == totals.bytes
+    if not totals.without_records:
+        records = sum(row["numRecords"] for row in rows)
+        assert records == totals.records - totals.deleted_records
+
+
+def test_partitions_are_sorted_by_value_and_show_skew(table: TableBuilder) -> None:
+    head = [protocol(), metadata(column("p", "integer"), partition_by=["p"])]
+    files = [add(f"f{p}", size, partitionValues={"p": p}) for p, size in (("10", 300), ("9", 50), (None, 10))]
+    table.commit(*head, *files)
+    rows: list[Any] = list(list_partitions(load(table)).rows)
+    assert [row["partitionValues"]["p"] for row in rows] == [None, "9", "10"]
+    assert [row["skew"] for row in rows] == [0.08, 0.42, 2.5]
+
+
+def test_tombstones_tell_whether_they_expired(table: TableBuilder) -> None:
+    removes = [remove("old", NOW_MS - 8 * 86_400_000), remove("young"), remove("never", None)]
+    table.start(*removes)
+    for _ in range(2):
+        rows = by_path(jsonl(list_tombstones(load(table), now_ms=NOW_MS)))
+        assert {path: row["expired"] for path, row in rows.items()} == {
+            "old": True,
+            "young": False,
+            "never": True,
+        }
+        table.checkpoint(0, [protocol(), metadata(), *removes])
+
+
+def test_a_listing_of_nothing_is_an_empty_array(table: TableBuilder, tmp_path: Path) -> None:
+    table.start()
+    written: list[bytes] = []
+    render_listing(list_files(load(table)), None, Format.JSON, lambda b: written.append(bytes(b)))
+    assert json.loads(b"".join(written)) == []

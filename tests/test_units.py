@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from datetime import UTC, timedelta, timezone
+
+import pytest
+
+from deltacli.errors import UsageError
+from deltacli.units import (
+    human_age,
+    human_size,
+    iso_time,
+    parse_duration,
+    parse_instant,
+    parse_interval,
+    parse_zone,
+)
+
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("interval 1 week", 7 * DAY),
+        ("INTERVAL 30 Days", 30 * DAY),
+        ("2 days 3 hours", 2 * DAY + 3 * 3_600_000),
+        ("1 minute 1 second 1 millisecond 1000 microseconds", 61_002),
+        ("interval 0 hours", 0),
+    ],
+)
+def test_intervals(text: str, ms: int) -> None:
+    assert parse_interval(text) == ms
+
+
+@pytest.mark.parametrize("text", ["1 month", "1 year", "-1 day", "1", "day", "", "interval", "1.5 days"])
+def test_what_is_no_fixed_interval(text: str) -> None:
+    with pytest.raises(ValueError, match="interval"):
+        parse_interval(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("7d", 7 * DAY), ("168h", 7 * DAY), ("1h30m", 5_400_000), ("500ms", 500), ("1 week", 7 * DAY)],
+)
+def test_durations(text: str, ms: int) -> None:
+    assert parse_duration(text) == ms
+
+
+def test_a_duration_that_is_none() -> None:
+    with pytest.raises(UsageError):
+        parse_duration("soon")
+
+
+@pytest.mark.parametrize(
+    ("text", "iso"),
+    [
+        ("2026-01-31", "2026-01-30T23:00:00.000Z"),
+        ("2026-01-31 10:00", "2026-01-31T09:00:00.000Z"),
+        ("2026-01-31T10:00:00.1239", "2026-01-31T09:00:00.123Z"),
+        ("2026-01-31T10:00+05:30", "2026-01-31T04:30:00.000Z"),
+        ("2026-01-31T10:00Z", "2026-01-31T10:00:00.000Z"),
+        ("1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59.999Z"),
+    ],
+)
+def test_a_time_without_a_zone_is_in_the_given_one(text: str, iso: str) -> None:
+    assert iso_time(parse_instant(text, zone=timezone(timedelta(hours=1)), now_ms=0)) == iso
+
+
+def test_ages() -> None:
+    assert parse_instant("3 days ago", zone=UTC, now_ms=10 * DAY) == 7 * DAY
+    assert parse_instant("now", zone=UTC, now_ms=5) == 5
+    with pytest.raises(UsageError):
+        parse_instant("yesterday-ish", zone=UTC, now_ms=0)
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (-1, "1969-12-31T23:59:59.999Z"),
+        (253_402_300_800_000, "+010000-01-01T00:00:00.000Z"),
+        (2**63 - 1, "+292278994-08-17T07:12:55.807Z"),
+        (-(2**63), "-292275055-05-16T16:47:04.192Z"),
+    ],
+)
+def test_every_64_bit_instant_has_a_text(ms: int, text: str) -> None:
+    assert iso_time(ms) == text
+
+
+def test_zones() -> None:
+    assert iso_time(0, parse_zone("Europe/Berlin")) == "1970-01-01T01:00:00.000+01:00"
+    assert parse_zone("utc") is UTC
+    with pytest.raises(UsageError):
+        parse_zone("Mars/Olympus")
+
+
+def test_texts_for_people() -> None:
+    assert [human_size(n) for n in (0, 1023, 1024, 10**15)] == ["0 B", "1023 B", "1.0 KiB", "909.5 TiB"]
+    assert human_age(0, 2 * DAY) == "2 days ago"
+    assert human_age(DAY, 0) == "in 1 day"
+    assert human_age(5, 10) == "just now"
