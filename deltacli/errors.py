@@ -1,16 +1,17 @@
 """Every error a user can meet, as one tree; the class decides the exit code.
 
-    DeltaCliError          70  a bug in deltacli, if nothing narrower applies
-    ├── UsageError          2  the command line is wrong
-    ├── NotFound            3  no such table, version or column
-    ├── Refused             4  unsupported feature, illegal change, unsafe request
-    ├── CorruptLog          5  the log breaks the protocol
-    │   └── UnreadableCheckpoint   another checkpoint may still serve
-    ├── Conflict            6  another writer won and retrying is not allowed
-    ├── StorageError        7  network, permission, credentials, missing package
-    │   ├── FileMissing        the file is not there
-    │   └── AlreadyExists      put-if-absent met an existing file
-    └── PartlyDone          8  some of the work could not be done
+DeltaCliError          70  a bug in deltacli, if nothing narrower applies
+├── UsageError          2  the command line is wrong
+├── NotFound            3  no such table, version or column
+├── Refused             4  unsupported feature, illegal change, unsafe request
+├── CorruptLog          5  the log breaks the protocol
+│   └── UnreadableCheckpoint   another checkpoint may still serve
+├── Conflict            6  another writer won and retrying is not allowed
+├── StorageError        7  network, permission, credentials, missing package
+│   ├── FileMissing        the file is not there
+│   └── AlreadyExists      put-if-absent met an existing file
+├── PartlyDone          8  some of the work could not be done
+└── Interrupted       130  Ctrl-C
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ class DeltaCliError(Exception):
     """What went wrong, what to do next, and where."""
 
     exit_code: ClassVar[int] = 70
+    usual_hint: ClassVar[str | None] = None
 
     def __init__(self, message: str, *, hint: str | None = None, location: str | None = None):
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = hint or self.usual_hint
         self.location = location
 
 
@@ -44,6 +46,7 @@ class Refused(DeltaCliError):
 
 class CorruptLog(DeltaCliError):
     exit_code = 5
+    usual_hint = "restore the file from a backup"
 
 
 class UnreadableCheckpoint(CorruptLog):
@@ -56,6 +59,7 @@ class Conflict(DeltaCliError):
 
 class StorageError(DeltaCliError):
     exit_code = 7
+    usual_hint = "check the path, the permissions and the storage options"
 
 
 class FileMissing(StorageError):
@@ -68,6 +72,10 @@ class AlreadyExists(StorageError):
 
 class PartlyDone(DeltaCliError):
     exit_code = 8
+
+
+class Interrupted(DeltaCliError):
+    exit_code = 130
 
 
 EXIT_CODES: tuple[tuple[int, str], ...] = (

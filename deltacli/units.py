@@ -25,7 +25,7 @@ _SHORT_MS = {
     "ms": 1,
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_AGO = re.compile(r"(\d+)\s*(week|day|hour|minute|second)s?\s+ago", re.IGNORECASE)
+_AGO = re.compile(r"([0-9]{1,9})\s*(week|day|hour|minute|second)s?\s+ago", re.IGNORECASE)
 
 
 def parse_interval(text: str) -> int:
@@ -99,7 +99,7 @@ def parse_instant(text: str, *, zone: tzinfo, now_ms: int) -> int:
 
 
 def iso_time(timestamp_ms: int | None, zone: tzinfo = UTC) -> str | None:
-    """ISO-8601 with milliseconds; `Z` in UTC. Any 64-bit instant has a text, also beyond year 9999."""
+    """ISO-8601 with milliseconds, `Z` in UTC; any 64-bit instant has a text."""
     if timestamp_ms is None:
         return None
     seconds, ms = divmod(timestamp_ms, 1000)

@@ -40,7 +40,9 @@ def features(*names: str) -> Action:
     return protocol(3, 7, names, names)
 
 
-def column(name: str, type_: Any = "long", nullable: bool = True, **metadata: Any) -> dict[str, Any]:
+def column(
+    name: str, type_: Any = "long", nullable: bool = True, **metadata: Any
+) -> dict[str, Any]:
     return {"name": name, "type": type_, "nullable": nullable, "metadata": metadata}
 
 
@@ -75,7 +77,9 @@ def add(path: str, size: int = 100, rows: int | None = 10, **more: Any) -> Actio
     return {"add": {**body, **more}}
 
 
-def remove(path: str, deleted_ms: int | None = NOW_MS, size: int | None = 100, **more: Any) -> Action:
+def remove(
+    path: str, deleted_ms: int | None = NOW_MS, size: int | None = 100, **more: Any
+) -> Action:
     body: dict[str, Any] = {"path": path, "dataChange": True}
     if deleted_ms is not None:
         body["deletionTimestamp"] = deleted_ms
@@ -84,9 +88,16 @@ def remove(path: str, deleted_ms: int | None = NOW_MS, size: int | None = 100, *
     return {"remove": {**body, **more}}
 
 
-def vector(name: str = "ab^-aqEH.-t@S}K{vb[*k^", offset: int | None = 4, cardinality: int = 3) -> Action:
+def vector(
+    name: str = "ab^-aqEH.-t@S}K{vb[*k^", offset: int | None = 4, cardinality: int = 3
+) -> Action:
     """A deletion vector descriptor (to be passed as `deletionVector`)."""
-    body = {"storageType": "u", "pathOrInlineDv": name, "sizeInBytes": 40, "cardinality": cardinality}
+    body = {
+        "storageType": "u",
+        "pathOrInlineDv": name,
+        "sizeInBytes": 40,
+        "cardinality": cardinality,
+    }
     return body if offset is None else {**body, "offset": offset}
 
 
@@ -182,7 +193,12 @@ def parquet_rows(actions: Sequence[Action], *, row_group_size: int = 1000) -> by
     names = pa.list_(pa.string())
     schema = pa.schema(
         [
-            ("txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])),
+            (
+                "txn",
+                pa.struct(
+                    [("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]
+                ),
+            ),
             (
                 "add",
                 pa.struct(
@@ -226,7 +242,11 @@ def parquet_rows(actions: Sequence[Action], *, row_group_size: int = 1000) -> by
             (
                 "domainMetadata",
                 pa.struct(
-                    [("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]
+                    [
+                        ("domain", pa.string()),
+                        ("configuration", pa.string()),
+                        ("removed", pa.bool_()),
+                    ]
                 ),
             ),
             (

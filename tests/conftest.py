@@ -60,8 +60,6 @@ def local_table(tmp_path: Path) -> TableBuilder:
     return TableBuilder(LocalStore(str(tmp_path / "table")))
 
 
-
-
 def pytest_report_header() -> str:
     """Say how many tables of other writers this run compares."""
     from tests.test_golden import expectations

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -119,7 +118,9 @@ def test_schema_protocol_and_settings_agree(name: str) -> None:
     }
     assert set(document["domains"]) == set(live)
     if "partition_values" in expected:
-        by_path = {one["path"]: dict(one["partitionValues"] or {}) for one in bodies(snapshot, "add")}
+        by_path = {
+            one["path"]: dict(one["partitionValues"] or {}) for one in bodies(snapshot, "add")
+        }
         assert by_path == expected["partition_values"]
 
 
@@ -139,7 +140,7 @@ def test_every_loadable_version_agrees(name: str) -> None:
 @pytest.mark.parametrize("name", READABLE + PUBLISHED)
 def test_the_history_agrees(name: str) -> None:
     store = open_store(str(GOLDEN / name))
-    found = describe_history(store, list_log(store), HistoryRange())
+    found = describe_history(store, list_log(store), HistoryRange(), allow_catalog_managed=True)
     assert found.failure is None
     expected = expectations()[name]["history"]
     assert [row["version"] for row in reversed(found.rows)] == [one["version"] for one in expected]
@@ -154,12 +155,16 @@ def test_the_history_agrees(name: str) -> None:
 @pytest.mark.parametrize("name", READABLE + PUBLISHED)
 def test_the_time_of_history_and_snapshot_are_the_same(name: str) -> None:
     snapshot = load(name)
-    found = describe_history(snapshot.store, snapshot.listing, HistoryRange())
+    found = describe_history(
+        snapshot.store, snapshot.listing, HistoryRange(), allow_catalog_managed=True
+    )
     if not found.rows or found.rows[0]["version"] != snapshot.version:
         pytest.skip("the newest version has no commit file")
     times = in_commit_times(snapshot.metadata.configuration, [])
     assert found.rows[0]["timestampMs"] == snapshot.time.timestamp_ms
-    assert (found.rows[0]["timestampSource"] == "inCommitTimestamp") == times.cover(snapshot.version)
+    assert (found.rows[0]["timestampSource"] == "inCommitTimestamp") == times.cover(
+        snapshot.version
+    )
 
 
 @pytest.mark.parametrize("name", READABLE + PUBLISHED)

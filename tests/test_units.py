@@ -32,7 +32,9 @@ def test_intervals(text: str, ms: int) -> None:
     assert parse_interval(text) == ms
 
 
-@pytest.mark.parametrize("text", ["1 month", "1 year", "-1 day", "1", "day", "", "interval", "1.5 days"])
+@pytest.mark.parametrize(
+    "text", ["1 month", "1 year", "-1 day", "1", "day", "", "interval", "1.5 days"]
+)
 def test_what_is_no_fixed_interval(text: str) -> None:
     with pytest.raises(ValueError, match="interval"):
         parse_interval(text)
@@ -95,7 +97,12 @@ def test_zones() -> None:
 
 
 def test_texts_for_people() -> None:
-    assert [human_size(n) for n in (0, 1023, 1024, 10**15)] == ["0 B", "1023 B", "1.0 KiB", "909.5 TiB"]
+    assert [human_size(n) for n in (0, 1023, 1024, 10**15)] == [
+        "0 B",
+        "1023 B",
+        "1.0 KiB",
+        "909.5 TiB",
+    ]
     assert human_age(0, 2 * DAY) == "2 days ago"
     assert human_age(DAY, 0) == "in 1 day"
     assert human_age(5, 10) == "just now"

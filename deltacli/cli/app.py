@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from deltacli import __version__
-from deltacli.errors import DeltaCliError, UsageError
-
-INTERRUPTED = 130
-BUG = 70
+from deltacli.errors import DeltaCliError, Interrupted, StorageError, UsageError
 
 
 def main() -> NoReturn:
@@ -22,24 +21,29 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; nothing is raised."""
     arguments = list(arguments)
-    if arguments in (["--version"], ["-V"]):
-        print(f"deltacli {__version__}")
-        return 0
+    # Streams that the caller closed: talk goes nowhere, and never to the other stream.
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        return _report(StorageError("standard output is closed"), arguments)
     try:
         try:
             return _run_command(arguments)
         finally:
-            # Here, not at interpreter exit, so that a closed pipe is seen.
+            # Here, not at interpreter exit, so that failures to write are seen.
             sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has all it wanted (`| head`).
+    except (BrokenPipeError, SystemExit):
+        # The reader has all it wanted (`| head`); rich ends the program itself then.
         _silence(sys.stdout)
         return 0
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return _report(Interrupted("interrupted"), arguments)
     except DeltaCliError as error:
         return _report(error, arguments)
+    except OSError as error:
+        _silence(sys.stdout)
+        failure = StorageError(f"cannot write standard output: {error.strerror}")
+        failure.__cause__ = error
+        return _report(failure, arguments)
     except Exception as error:
         bug = DeltaCliError(
             f"{type(error).__name__}: {error}",
@@ -50,6 +54,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run_command(arguments: list[str]) -> int:
+    if arguments in (["--version"], ["-V"]):
+        print(f"deltacli {__version__}")
+        return 0
     from typer._click.exceptions import ClickException, NoArgsIsHelpError
     from typer.exceptions import Abort, Exit
 
@@ -81,7 +88,11 @@ def _rearranged(arguments: list[str]) -> list[str]:
         takes_value = arguments[position] in _VALUE_OPTIONS
         position += 2 if takes_value else 1
     if 0 < position < len(arguments) and arguments[position] in BY_NAME:
-        command, before, after = arguments[position], arguments[:position], arguments[position + 1 :]
+        command, before, after = (
+            arguments[position],
+            arguments[:position],
+            arguments[position + 1 :],
+        )
         return [command, *before, *after]
     return arguments
 
@@ -112,11 +123,15 @@ def _report(error: DeltaCliError, arguments: Sequence[str]) -> int:
             "exitCode": error.exit_code,
             "location": error.location,
         }
-        print(json_text.dump(body).decode("utf-8", "replace"), file=sys.stderr)
+        text = json_text.dump(body).decode("utf-8", "replace")
+    elif isinstance(error, Interrupted):
+        text = error.message
     else:
-        print(f"error: {printable(error.message)}", file=sys.stderr)
+        text = f"error: {printable(error.message)}"
         if error.hint:
-            print(f"hint: {printable(error.hint)}", file=sys.stderr)
+            text += f"\nhint: {printable(error.hint)}"
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr)
     return error.exit_code
 
 
@@ -129,12 +144,13 @@ def _wants_json(arguments: Sequence[str]) -> bool:
     """Whether the command line asks for JSON, told without parsing it: it may not parse."""
     formats = [os.environ.get("DELTACLI_OUTPUT", "")]
     for position, one in enumerate(arguments):
-        if one in ("-o", "--output") and position + 1 < len(arguments):
+        if one == "--output" and position + 1 < len(arguments):
             formats.append(arguments[position + 1])
         elif one.startswith("--output="):
             formats.append(one.removeprefix("--output="))
-        elif one.startswith("-o") and len(one) > 2:
-            formats.append(one[2:])
+        elif bundle := re.fullmatch(r"-[a-zA-Z]*?o(.*)", one):
+            following = arguments[position + 1 : position + 2]
+            formats.append(bundle[1] or "".join(following))
     return formats[-1] in ("json", "jsonl")
 
 

@@ -65,7 +65,7 @@ def load_command(row: CommandRow) -> Any:
         context_settings=_HELP_NAMES,
         rich_help_panel=row.panel,
     )(callback)
-    command = typer.main.get_command(single)
+    command: Any = typer.main.get_command(single)
     command.name = row.name
     for parameter in command.params:
         if parameter.param_type_name == "option":

@@ -111,7 +111,7 @@ class CommonOptions:
 def with_common_options(command: Callable[..., Any]) -> Callable[..., None]:
     """A Typer callback for `command(options, …)`, with the common options after its own."""
     own = inspect.signature(command, eval_str=True)
-    first, *rest = own.parameters.values()
+    _options, *rest = own.parameters.values()
     shared = inspect.signature(CommonOptions, eval_str=True).parameters.values()
     names = [one.name for one in fields(CommonOptions)]
 
@@ -120,9 +120,7 @@ def with_common_options(command: Callable[..., Any]) -> Callable[..., None]:
         options = CommonOptions(**{name: values.pop(name) for name in names})
         command(options, **values)
 
-    keyword_only = [
-        one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*rest, *shared)
-    ]
+    keyword_only = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*rest, *shared)]
     callback.__signature__ = own.replace(  # type: ignore[attr-defined]
         parameters=keyword_only, return_annotation=None
     )

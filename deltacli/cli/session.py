@@ -13,11 +13,10 @@ from functools import cached_property
 from deltacli.cli.options import CommonOptions
 from deltacli.delta.engine import Engine
 from deltacli.delta.history import in_commit_times, version_at
-from deltacli.delta.paths import Kind
 from deltacli.delta.segment import LogListing, list_log
 from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.errors import DeltaCliError, NotFound, StorageError, UsageError
-from deltacli.operations.records import Document, Listing
+from deltacli.operations.records import Document, Listing, check_fields
 from deltacli.render.formats import Format
 from deltacli.storage import LogStore, open_store
 from deltacli.units import iso_time, parse_instant, parse_zone
@@ -40,7 +39,10 @@ class Session:
         for text in self.options.storage_option or ():
             key, equals, value = text.partition("=")
             if not equals or not key:
-                raise UsageError(f"--storage-option {text!r} is not KEY=VALUE")
+                raise UsageError(
+                    f"--storage-option {text!r} is not KEY=VALUE",
+                    hint="write it as --storage-option region_name=eu-west-1",
+                )
             pairs[key] = value
         return pairs
 
@@ -50,7 +52,9 @@ class Session:
         A folder that is really called so wins.
         """
         store = open_store(table, self.storage_options)
-        match = re.fullmatch(r"(.+)@(v\d+|\d{17})", table)
+        if not table:
+            raise UsageError("TABLE is empty", hint="name a folder or URL; . is this folder")
+        match = re.fullmatch(r"(.+)@(v[0-9]{1,19}|[0-9]{17})", table)
         if match and not _exists(store):
             return open_store(match[1], self.storage_options), _version_or_time(match[2])
         return store, None
@@ -89,7 +93,7 @@ class Session:
     def _load(self, load: _Loader, at: str | None) -> Snapshot:
         if at is None:
             return load()
-        if re.fullmatch(r"v?\d+", at):
+        if re.fullmatch(r"v?[0-9]{1,19}", at):
             snapshot = load(int(at.removeprefix("v")))
         else:
             instant = parse_instant(at, zone=self.zone, now_ms=self.now_ms)
@@ -103,9 +107,7 @@ class Session:
         newest = load(listing=listing)
         times = in_commit_times(newest.metadata.configuration, newest.warnings)
         candidates = [version for version, possible in listing.rebuildable().items() if possible]
-        version, oldest_ms, newest_ms = version_at(
-            instant, load.store, listing, times, candidates
-        )
+        version, oldest_ms, newest_ms = version_at(instant, load.store, listing, times, candidates)
         asked = iso_time(instant, self.zone)
         if version is None:
             raise NotFound(
@@ -132,11 +134,6 @@ class Session:
                 "vacuum may have deleted some of its data files"
             )
 
-    def refuse_if_catalog_managed(self, store: LogStore, listing: LogListing) -> None:
-        """Raise if newer commits may lie with a catalog; cheap where nothing hints at it."""
-        if listing.has_folder(Kind.STAGED_COMMITS):
-            load_snapshot(store, self.engine, listing=listing)
-
     # -- output --------------------------------------------------------------------------
 
     @cached_property
@@ -145,18 +142,23 @@ class Session:
             return None
         names = tuple(name.strip() for name in self.options.fields.split(",") if name.strip())
         if not names:
-            raise UsageError("--fields names no field")
+            raise UsageError("--fields names no field", hint="write --fields version,numFiles")
         return names
 
     @cached_property
     def format(self) -> Format:
-        on_terminal = self.options.output_file is None and _is_terminal(sys.stdout)
-        return self.options.output.resolved(on_terminal=on_terminal)
+        return self.options.output.resolved(on_terminal=self._stdout_is_terminal)
+
+    @property
+    def _stdout_is_terminal(self) -> bool:
+        return self.options.output_file is None and _is_terminal(sys.stdout)
 
     def show(self, result: Document | Listing) -> None:
         """Write a result to stdout or the output file."""
-        if isinstance(result, Listing) and self.fields:
-            _check_fields(self.fields, result.fields)
+        if self.fields and isinstance(result, Listing):
+            check_fields(self.fields, result.fields)
+        elif self.fields and isinstance(result, Document) and not result.is_chosen:
+            result = result.choose(self.fields)
         with self._progress, self._sink() as write:
             if self.format is Format.TABLE:
                 self._show_table(result, write)
@@ -169,29 +171,27 @@ class Session:
 
                 render_listing(result, self.fields, self.format, write)
 
-    def show_lines(self, lines: Sequence[str]) -> None:
-        """Plain lines below a table."""
+    def show_text(self, text: str) -> None:
+        """A result that is text already, such as a script."""
         with self._sink() as write:
-            write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+            write(text.encode())
 
     def _show_table(self, result: Document | Listing, write: Callable[[bytes], object]) -> None:
         from deltacli.render.table import People, show_document, show_listing
 
-        with _TextSink(write) as file:
-            people = People(
-                file, zone=self.zone, now_ms=self.now_ms, color=not self.options.no_color
-            )
-            if isinstance(result, Document):
-                show_document(result, people)
-            else:
-                show_listing(result, self.fields, people)
+        sink = _TextSink(write, is_terminal=self._stdout_is_terminal)
+        people = People(sink, zone=self.zone, now_ms=self.now_ms, color=not self.options.no_color)
+        if isinstance(result, Document):
+            show_document(result, people)
+        else:
+            show_listing(result, self.fields, people)
 
     @contextlib.contextmanager
     def _sink(self) -> Iterator[Callable[[bytes], object]]:
         if self.options.output_file is None:
-            sys.stdout.flush()
-            yield sys.stdout.buffer.write
-            sys.stdout.buffer.flush()
+            with _writing_to("standard output"):
+                yield sys.stdout.buffer.write
+                sys.stdout.buffer.flush()
             return
         with _whole_file(self.options.output_file) as write:
             yield write
@@ -212,7 +212,8 @@ class Session:
     def _say(self, message: str) -> None:
         if not self.options.quiet:
             self._progress.clear()
-            print(printable(message), file=sys.stderr)
+            with contextlib.suppress(OSError):
+                print(printable(message), file=sys.stderr)
 
     def _shows_progress(self) -> bool:
         options = self.options
@@ -280,14 +281,9 @@ class _TextSink:
 
     encoding = "utf-8"
 
-    def __init__(self, write: Callable[[bytes], object]):
+    def __init__(self, write: Callable[[bytes], object], *, is_terminal: bool):
         self._write = write
-
-    def __enter__(self) -> _TextSink:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
+        self._is_terminal = is_terminal
 
     def write(self, text: str) -> int:
         self._write(text.encode("utf-8", "replace"))
@@ -297,27 +293,46 @@ class _TextSink:
         return None
 
     def isatty(self) -> bool:
-        return _is_terminal(sys.stdout)
-
-    def fileno(self) -> int:
-        return sys.stdout.fileno()
+        return self._is_terminal
 
 
 @contextlib.contextmanager
 def _whole_file(path: str) -> Iterator[Callable[[bytes], object]]:
-    """A file that appears under its name only when it is complete."""
-    temporary = f"{path}.{os.getpid()}.tmp"
+    """A file that appears under its name only when it is complete.
+
+    A link is followed, a mode kept; devices and pipes are written to as they are.
+    """
+    target = os.path.realpath(path)
+    with _writing_to(path):
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(target, "wb") as file:
+                yield file.write
+            return
+        temporary = f"{target}.{os.getpid()}.tmp"
+        try:
+            with open(temporary, "xb") as file:
+                yield file.write
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(temporary, os.stat(target).st_mode & 0o7777)
+            os.replace(temporary, target)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+@contextlib.contextmanager
+def _writing_to(name: str) -> Iterator[None]:
+    """Failures to write a result as storage errors; a closed pipe is none."""
     try:
-        with open(temporary, "xb") as file:
-            yield file.write
-        os.replace(temporary, path)
+        yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise StorageError(
-            f"cannot write {path}: {error.strerror}", hint="check --output-file", location=path
+            f"cannot write {name}: {error.strerror}",
+            hint="check the place and the space there",
+            location=name,
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
 
 
 def printable(text: str) -> str:
@@ -350,11 +365,3 @@ def _version_or_time(text: str) -> str:
     return (
         f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[8:10]}:{text[10:12]}:{text[12:14]}.{text[14:]}"
     )
-
-
-def _check_fields(fields: Sequence[str], known: Sequence[str]) -> None:
-    from deltacli.operations.describe import unknown_field
-
-    for name in fields:
-        if name not in known:
-            raise unknown_field(name, known)

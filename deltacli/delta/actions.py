@@ -97,9 +97,7 @@ def parse_protocol(body: Json) -> Protocol:
         _number(body, "minWriterVersion"),
         _names(body, "readerFeatures"),
         _names(body, "writerFeatures"),
-        _unknown(
-            body, "minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"
-        ),
+        _unknown(body, "minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"),
     )
 
 
@@ -133,7 +131,9 @@ def parse_metadata(body: Json) -> Metadata:
 
 
 def parse_txn(body: Json) -> Txn:
-    return Txn(_text(body, "appId"), _number(body, "version"), _optional_number(body, "lastUpdated"))
+    return Txn(
+        _text(body, "appId"), _number(body, "version"), _optional_number(body, "lastUpdated")
+    )
 
 
 def parse_domain(body: Json) -> DomainMetadata:
@@ -197,8 +197,8 @@ def string_map(value: Any) -> dict[str, str]:
     """A map of strings; nulls and numbers of careless writers become text."""
     if value is None:
         return {}
-    if isinstance(value, list):  # a Parquet map arrives as pairs
-        value = dict(value)
+    if isinstance(value, list) and all(isinstance(one, tuple) for one in value):
+        value = dict(value)  # a Parquet map arrives as pairs
     if not isinstance(value, Mapping):
         raise BadAction("a map of strings is expected")
     return {

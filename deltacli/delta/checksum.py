@@ -8,7 +8,7 @@ from typing import Any
 
 from deltacli.delta import json_text
 from deltacli.delta.paths import checksum_path
-from deltacli.errors import FileMissing
+from deltacli.errors import StorageError
 from deltacli.storage import LogStore
 
 
@@ -26,7 +26,7 @@ def read_checksum(store: LogStore, version: int) -> VersionChecksum | None:
     """The checksum of a version, or None if there is none that can be read (rule CR-5)."""
     try:
         body = json_text.load(store.read(checksum_path(version)))
-    except (FileMissing, ValueError):
+    except (StorageError, ValueError):
         return None
     if not isinstance(body, dict):
         return None

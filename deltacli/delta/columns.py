@@ -49,7 +49,10 @@ def record_counts(batch: Any) -> Any:
     """numRecords of each add row, from the parsed statistics or else their text; or null."""
     names = batch.schema.names
     texts = batch.column("stats") if "stats" in names else None
-    if "stats_parsed" in names:
+    if (
+        "stats_parsed" in names
+        and batch.column("stats_parsed").type.get_field_index("numRecords") >= 0
+    ):
         parsed = pc.struct_field(batch.column("stats_parsed"), ["numRecords"]).cast(pa.int64())
         if texts is None or not parsed.null_count:
             return parsed
@@ -72,6 +75,8 @@ _MUST_ESCAPE = b'"\\' + bytes(range(32)) + b"\x7f"
 def json_strings(texts: Any) -> Any:
     """A string column as JSON strings; null stays null."""
     if contains_any(texts, _MUST_ESCAPE):
-        quoted = [None if one is None else json_text.dump(one).decode() for one in texts.to_pylist()]
+        quoted = [
+            None if one is None else json_text.dump(one).decode() for one in texts.to_pylist()
+        ]
         return pa.array(quoted, pa.string())
     return pc.binary_join_element_wise('"', texts, '"', "")

@@ -93,9 +93,7 @@ class CheckpointReader(Protocol):
         Tombstones count only if they were removed after the given time (rule R-20).
         """
 
-    def files(
-        self, state: Reconciled, action: str, fields: Sequence[str]
-    ) -> Iterator[FileBatch]:
+    def files(self, state: Reconciled, action: str, fields: Sequence[str]) -> Iterator[FileBatch]:
         """The `add` or `remove` rows that the newer `state` does not replace."""
 
     def find(self, paths: Collection[str], fields: Sequence[str]) -> Iterator[FileBatch]:

@@ -133,9 +133,13 @@ def supported_features(protocol: Protocol) -> tuple[str, ...]:
             and protocol.min_reader_version >= feature.legacy_reader
         ):
             names.add(feature.name)
-    if protocol.min_reader_version == 2:
+    if protocol.min_reader_version == 2 and protocol.min_writer_version >= 7:
         names.add("columnMapping")
     return tuple(sorted(names))
+
+
+class CatalogManaged(Refused):
+    """The newest commits of the table are known to a catalog only."""
 
 
 def check_readable(protocol: Protocol, *, allow_catalog_managed: bool = False) -> list[str]:
@@ -166,7 +170,7 @@ def check_readable(protocol: Protocol, *, allow_catalog_managed: bool = False) -
                 hint="reading without it could give wrong answers; a newer deltacli may know it",
             )
         if feature.read is Support.CATALOG and not allow_catalog_managed:
-            raise Refused(
+            raise CatalogManaged(
                 f"the table is catalog-managed ({name}): {feature.read.value}",
                 hint="--allow-catalog-managed shows the published commits only",
             )

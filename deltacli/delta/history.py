@@ -45,7 +45,7 @@ def file_times(listing: LogListing) -> dict[int, int]:
     times: dict[int, int] = {}
     previous: int | None = None
     for version, file in listing.commits.items():
-        stamp = file.entry.modified_ms
+        stamp = file.modified_ms
         if stamp is None:
             continue
         if previous is not None and stamp <= previous:
@@ -54,24 +54,31 @@ def file_times(listing: LogListing) -> dict[int, int]:
     return times
 
 
-def commit_info_of(content: bytes) -> dict[str, Any] | None:
-    """The first commitInfo of a commit, without parsing its other actions (H-6, H-10, H-11).
+def find_action(content: bytes, key: str) -> dict[str, Any] | None:
+    """The body of a commit's first action of this kind, without parsing the others.
 
-    Numbers stay as they are in the text. Raises ValueError if the line is not JSON or the
-    file's end is cut off.
+    Numbers stay as they are in the text. Raises ValueError if the line is not JSON.
     """
-    if not content.rstrip().endswith(b"}"):
-        raise ValueError("the last line is cut off" if content.strip() else "the file is empty")
-    start = 0
-    while (found := content.find(b'"commitInfo"', start)) >= 0:
+    start, needle = 0, f'"{key}"'.encode()
+    while (found := content.find(needle, start)) >= 0:
         begin = content.rfind(b"\n", 0, found) + 1
         end = content.find(b"\n", found)
         end = len(content) if end < 0 else end
         action = json_text.load_faithful(content[begin:end])
-        if isinstance(action, dict) and isinstance(action.get("commitInfo"), dict):
-            return dict(action["commitInfo"])
+        if isinstance(action, dict) and isinstance(action.get(key), dict):
+            return dict(action[key])
         start = end
     return None
+
+
+def commit_info_of(content: bytes) -> dict[str, Any] | None:
+    """The first commitInfo of a commit (rules H-6, H-10, H-11).
+
+    Raises ValueError if its line is not JSON or the file's end is cut off.
+    """
+    if not content.rstrip().endswith(b"}"):
+        raise ValueError("the last line is cut off" if content.strip() else "the file is empty")
+    return find_action(content, "commitInfo")
 
 
 def read_in_commit_timestamp(store: LogStore, listing: LogListing, version: int) -> int | None:
@@ -119,6 +126,9 @@ def version_at(
     enabled_at = time_of(own[0]) if own else None
     if own and enabled_at is not None and timestamp_ms >= enabled_at:
         return _last_not_after(own, timestamp_ms, time_of), oldest, newest
+    if own and not plain and (times.since or 0) > 0:
+        # All commits before the first own time are gone: the oldest that is left (S-8).
+        return own[0], oldest, newest
     found = _last_not_after(plain, timestamp_ms, time_of) if plain else None
     return found, oldest, newest
 

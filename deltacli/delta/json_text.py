@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import orjson
 
+
 def load(text: bytes | str) -> Any:
     """The document, for keys, strings and 64-bit integers; other numbers may be rounded.
 
@@ -30,16 +31,23 @@ def load_faithful(text: bytes) -> Any:
     """The document with each number as it stands in the text."""
     value = load(text)
     # Only fractions and integers beyond 64 bits come as floats.
-    return load_exact(text) if _has_float(value) else value
+    return load_exact(text) if _has_float(value, _MAX_DEPTH) else value
 
 
-def _has_float(value: Any) -> bool:
+# orjson writes no deeper than 254 levels.
+_MAX_DEPTH = 200
+
+
+def _has_float(value: Any, depth: int) -> bool:
     kind = type(value)
     if kind is dict:
-        return any(_has_float(one) for one in value.values())
-    if kind is list:
-        return any(_has_float(one) for one in value)
-    return kind is float
+        value = value.values()
+    elif kind is not list:
+        return kind is float
+    if not depth:
+        raise ValueError("nested too deeply")
+    found = [_has_float(one, depth - 1) for one in value]
+    return any(found)
 
 
 def load_exact(text: bytes | str) -> Any:
@@ -73,13 +81,8 @@ def dump(value: Any, *, indent: bool = False) -> bytes:
     try:
         return orjson.dumps(value, default=_plain, option=options)
     except TypeError:
-        # Integers beyond 64 bits and lone surrogates: rare, and the standard library has both.
-        text = json.dumps(
-            _without_decimals(value),
-            indent=2 if indent else None,
-            separators=(",", ": " if indent else ":"),
-        )
-        return text.encode()
+        # Integers beyond 64 bits and lone surrogates are rare; they are spelled out one by one.
+        return orjson.dumps(_spelled_out(value), default=_plain, option=options)
 
 
 def _plain(value: Any) -> Any:
@@ -92,13 +95,15 @@ def _number(value: Decimal) -> str:
     return str(value) if value.is_finite() else f'"{value}"'
 
 
-def _without_decimals(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+def _spelled_out(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_decimals(one) for key, one in value.items()}
+        return {_text(key): _spelled_out(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_decimals(one) for one in value]
-    if isinstance(value, orjson.Fragment):
-        return json.loads(orjson.dumps(value))
+        return [_spelled_out(one) for one in value]
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return orjson.Fragment(json.dumps(value))
     return value
+
+
+def _text(key: str) -> str:
+    return key.encode("utf-8", "backslashreplace").decode()

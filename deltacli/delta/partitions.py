@@ -8,27 +8,33 @@ from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from deltacli.delta import json_text
 from deltacli.delta.schema import DataType, Primitive, Struct
 
 _INTEGERS = ("byte", "short", "integer", "long")
 
 
 def logical_partition_values(
-    values: Mapping[str, str | None], physical: Mapping[str, str]
+    values: Mapping[str, Any], physical: Mapping[str, str]
 ) -> dict[str, str | None]:
     """The log's texts by logical column name, in the table's column order.
 
     `physical` maps logical to physical names. The protocol reads an empty string as null.
     """
-    result = {logical: values.get(name) or None for logical, name in physical.items()}
+    result = {logical: _text(values.get(name)) for logical, name in physical.items()}
     known = physical.values()
-    result.update({key: text or None for key, text in values.items() if key not in known})
+    result.update({key: _text(one) for key, one in values.items() if key not in known})
     return result
 
 
-def physical_partition_columns(
-    columns: tuple[str, ...], schema: Struct | None
-) -> dict[str, str]:
+def _text(value: Any) -> str | None:
+    """The log's text; careless writers put numbers where strings belong."""
+    if value is None or value == "":
+        return None
+    return value if isinstance(value, str) else json_text.dump(value).decode()
+
+
+def physical_partition_columns(columns: tuple[str, ...], schema: Struct | None) -> dict[str, str]:
     """Logical partition column -> the key that `partitionValues` uses."""
     names = {one.name: one.physical_name for one in schema.fields} if schema else {}
     return {column: names.get(column, column) for column in columns}
@@ -72,7 +78,14 @@ def sort_key(values: Mapping[str, str | None], types: Mapping[str, DataType]) ->
         try:
             value = partition_value(text, types.get(column, Primitive("string")))
         except ValueError:
-            key.append((2, str(text)))
+            key.append((2, text))
             continue
-        key.append((0, "") if value is None else (1, value))
+        if isinstance(value, datetime) and value.tzinfo is None:
+            value = value.replace(tzinfo=UTC)
+        if value is None:
+            key.append((0, ""))
+        elif isinstance(value, Decimal | float) and value != value:
+            key.append((2, text))
+        else:
+            key.append((1, value))
     return tuple(key)

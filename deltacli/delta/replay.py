@@ -7,7 +7,7 @@ its raw line is kept; Parquet checkpoints come after it, as columns, through an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from deltacli.delta.actions import (
@@ -62,12 +62,14 @@ class Reconciled:
         """Take one action that is older than all before it."""
         if key == "add":
             found = key_of(body)
-            if type(body.get("size")) is not int:
+            _check_types(key, body)
+            if body.get("size") is None:
                 raise BadAction("add has no size")
             if found not in self.adds and found not in self.removes:
                 self.adds[found] = line
         elif key == "remove":
             found = key_of(body)
+            _check_types(key, body)
             if found not in self.removes and found not in self.adds:
                 self.removes[found] = line
         else:
@@ -94,13 +96,39 @@ class Reconciled:
         return {key if isinstance(key, str) else key[0] for key in keys}
 
 
+# The types that everything behind relies on; null and absent are the same.
+_TYPES: Mapping[str, type] = {
+    "size": int,
+    "modificationTime": int,
+    "deletionTimestamp": int,
+    "partitionValues": dict,
+    "tags": dict,
+}
+
+
+def _check_types(key: str, body: Json) -> None:
+    for name, kind in _TYPES.items():
+        value = body.get(name)
+        if value is not None and (
+            type(value) is not kind or (type(value) is int and not -_LONG <= value < _LONG)
+        ):
+            raise BadAction(f"{name} of {key} is not {'a long' if kind is int else 'a map'}")
+
+
+_LONG = 2**63
+
+
 def key_of(body: Json) -> FileKey:
     """The key of an add or remove body. Raises BadAction."""
     path = body.get("path")
     if not isinstance(path, str):
         raise BadAction("a file action has no path")
     vector = body.get("deletionVector")
-    return file_key(path, vector_id(vector) if vector else None)
+    if not vector:
+        return file_key(path, None)
+    if not isinstance(vector, dict) or type(vector.get("cardinality", 0)) is not int:
+        raise BadAction("a deletionVector is not an object with a cardinality")
+    return file_key(path, vector_id(vector))
 
 
 def replay_commits(

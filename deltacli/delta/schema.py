@@ -186,7 +186,9 @@ def type_text(data_type: DataType) -> str:
     return f"struct<{inner}>"
 
 
-def walk(data_type: DataType, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Field]]:
+def walk(
+    data_type: DataType, prefix: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Field]]:
     """Every field with its path, parents first; `element`, `key` and `value` name the insides."""
     if isinstance(data_type, Struct):
         for one in data_type.fields:
@@ -213,6 +215,4 @@ def logical_names(data_type: DataType, tree: Any) -> Any:
 
 def maps_columns(schema: Struct | None) -> bool:
     """Whether any field has another physical name, so that names must be translated."""
-    return schema is not None and any(
-        one.physical_name != one.name for _, one in walk(schema)
-    )
+    return schema is not None and any(one.physical_name != one.name for _, one in walk(schema))

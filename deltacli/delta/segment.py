@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from deltacli.delta.hint import BadHint, LastCheckpoint, parse_hint
 from deltacli.delta.paths import LAST_CHECKPOINT, LOG, Kind, LogName, parse_log_name
@@ -25,6 +26,22 @@ class LogFile:
     @property
     def path(self) -> str:
         return self.name.path
+
+    @property
+    def size(self) -> int:
+        """Bytes; 0 for a file that has vanished since it was listed."""
+        try:
+            return self.entry.size
+        except FileMissing:
+            return 0
+
+    @property
+    def modified_ms(self) -> int | None:
+        """Modification time; None for a file that has vanished since it was listed."""
+        try:
+            return self.entry.modified_ms
+        except FileMissing:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +88,7 @@ class LogListing:
     checkpoints: tuple[Checkpoint, ...]
     checksums: dict[int, LogFile]
     compacted: tuple[LogFile, ...]
-    incomplete: tuple[int, ...]
+    incomplete: tuple[LogFile, ...]
     others: tuple[LogFile, ...]
     warnings: list[str] = field(default_factory=list)
 
@@ -102,6 +119,7 @@ class LogListing:
         yield from (file for checkpoint in self.checkpoints for file in checkpoint.files)
         yield from self.checksums.values()
         yield from self.compacted
+        yield from self.incomplete
         yield from self.others
 
 
@@ -143,7 +161,7 @@ def list_log(store: LogStore, start: int = 0) -> LogListing:
         incomplete,
         tuple(others),
     )
-    for version in incomplete:
+    for version in sorted({file.version for file in incomplete}):
         listing.warnings.append(f"the checkpoint at version {version} is incomplete and is ignored")
     return listing
 
@@ -153,17 +171,18 @@ _CHECKPOINT_KINDS = (Kind.CLASSIC_CHECKPOINT, Kind.MULTIPART_CHECKPOINT, Kind.UU
 
 def _complete_checkpoints(
     parts: dict[tuple[int, Kind, int, str], list[LogFile]],
-) -> tuple[tuple[Checkpoint, ...], tuple[int, ...]]:
-    complete, incomplete = [], []
+) -> tuple[tuple[Checkpoint, ...], tuple[LogFile, ...]]:
+    complete: list[Checkpoint] = []
+    incomplete: list[LogFile] = []
     for (version, kind, count, _), files in parts.items():
         whole = kind is not Kind.MULTIPART_CHECKPOINT or len(files) == count
-        if whole and all(file.entry.size > 0 for file in files):
+        if whole and all(file.size > 0 for file in files):
             ordered = tuple(sorted(files, key=lambda file: file.name.part))
             complete.append(Checkpoint(version, kind, ordered))
         else:
-            incomplete.append(version)
+            incomplete += files
     complete.sort(key=lambda checkpoint: checkpoint.rank)
-    return tuple(complete), tuple(sorted(incomplete))
+    return tuple(complete), tuple(incomplete)
 
 
 def read_hint(store: LogStore, warnings: list[str]) -> LastCheckpoint | None:
@@ -173,6 +192,9 @@ def read_hint(store: LogStore, warnings: list[str]) -> LastCheckpoint | None:
             content = store.read(LAST_CHECKPOINT)
         except FileMissing:
             return None
+        except StorageError as error:
+            reason = error.message
+            continue
         try:
             return parse_hint(content)
         except BadHint as error:
@@ -199,7 +221,7 @@ def list_for_latest(store: LogStore) -> LogListing:
     return listing
 
 
-def segments(listing: LogListing, version: int | None = None) -> list[LogSegment]:
+def segments(listing: LogListing, version: int | None = None) -> Iterator[LogSegment]:
     """The ways to rebuild a version, best first; at least one.
 
     Raises NotFound if the version is outside the log, CorruptLog if it cannot be rebuilt.
@@ -212,18 +234,18 @@ def segments(listing: LogListing, version: int | None = None) -> list[LogSegment
         )
     if target < 0 or target > listing.latest:
         raise _no_such_version(listing, target)
-    found = []
+    found = False
     for checkpoint in reversed(listing.checkpoints):
         if checkpoint.version <= target:
             commits = _run(listing, checkpoint.version + 1, target)
             if commits is not None:
-                found.append(LogSegment(target, checkpoint, commits))
-    from_zero = _run(listing, 0, target)
-    if from_zero:
-        found.append(LogSegment(target, None, from_zero))
-    if not found:
+                found = True
+                yield LogSegment(target, checkpoint, commits)
+    commits = _run(listing, 0, target)
+    if commits:
+        yield LogSegment(target, None, commits)
+    elif not found:
         raise _cannot_rebuild(listing, target)
-    return found
 
 
 def _run(listing: LogListing, first: int, last: int) -> tuple[LogFile, ...] | None:
@@ -263,7 +285,7 @@ def _cannot_rebuild(listing: LogListing, target: int) -> CorruptLog | NotFound:
 def _missing(present: list[int], first: int, last: int) -> str:
     """The numbers of first..last that are not in `present`, which is ascending."""
     bounds = [first - 1, *present, last + 1]
-    gaps = [(a + 1, b - 1) for a, b in zip(bounds, bounds[1:], strict=False) if b > a + 1]
+    gaps = [(a + 1, b - 1) for a, b in pairwise(bounds) if b > a + 1]
     return _joined(gaps)
 
 

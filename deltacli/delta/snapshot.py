@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from deltacli.delta import json_text
-from deltacli.delta.actions import DomainMetadata, Json, Metadata, Protocol
+from deltacli.delta.actions import DomainMetadata, Json, Metadata, Protocol, parse_protocol
 from deltacli.delta.checksum import read_checksum
 from deltacli.delta.engine import CheckpointReader, Engine, FileBatch, Totals, Want
 from deltacli.delta.features import check_readable, supported_features
@@ -17,6 +17,7 @@ from deltacli.delta.history import (
     FROM_FILE,
     CommitTime,
     file_times,
+    find_action,
     in_commit_times,
     read_in_commit_timestamp,
     stamp_of,
@@ -27,7 +28,8 @@ from deltacli.delta.replay import FileKey, Reconciled, key_of, replay_commits, r
 from deltacli.delta.schema import BadSchema, Struct, parse_schema
 from deltacli.delta.segment import LogListing, LogSegment, list_for_latest, list_log, segments
 from deltacli.delta.stats import num_records
-from deltacli.errors import CorruptLog, FileMissing, UnreadableCheckpoint
+from deltacli.delta.widening import unknown_changes
+from deltacli.errors import CorruptLog, FileMissing, Refused, UnreadableCheckpoint
 from deltacli.storage import LogStore
 
 OnRead = Callable[[str, int, int], None]
@@ -38,7 +40,8 @@ class Snapshot:
     """A version of a table.
 
     `state` is what the JSON files of the segment say; `reader` answers for the Parquet
-    files of its checkpoint, if there are any. `warnings` tells what was tolerated.
+    files of its checkpoint, if there are any; `rebuild` gives the same version without that
+    checkpoint, or raises. `warnings` tells what was tolerated.
     """
 
     store: LogStore
@@ -48,6 +51,7 @@ class Snapshot:
     metadata: Metadata
     state: Reconciled
     reader: CheckpointReader | None
+    rebuild: Callable[[], Snapshot]
     on_read: OnRead | None = None
     warnings: list[str] = field(default_factory=list)
 
@@ -72,6 +76,11 @@ class Snapshot:
     def features(self) -> tuple[str, ...]:
         return supported_features(self.protocol)
 
+    @property
+    def mapped_schema(self) -> Struct | None:
+        """The schema if its physical names count: column mapping is on."""
+        return self.schema if self.setting("delta.columnMapping.mode") != "none" else None
+
     def setting(self, key: str) -> Any:
         """A table property as a value; an unreadable one warns and gives its default."""
         return read_tolerantly(self.metadata.configuration, key, self.warnings)
@@ -85,11 +94,23 @@ class Snapshot:
         """The log from its very beginning; on object stores a snapshot needs only its end."""
         return list_log(self.store) if self.listing.start else self.listing
 
+    @property
+    def _has_own_time(self) -> bool:
+        """Whether the commit's own time counts: as long as the newest commits carry one (T-6)."""
+        if not in_commit_times(self.metadata.configuration, self.warnings).cover(self.version):
+            return False
+        newest = self.listing.latest
+        return (
+            self.version == newest
+            or newest not in self.listing.commits
+            or read_in_commit_timestamp(self.store, self.listing, newest) is not None
+        )
+
     @cached_property
     def time(self) -> CommitTime:
         """When this version was committed (facts 4.2)."""
         listing, version = self.whole_listing, self.version
-        if not in_commit_times(self.metadata.configuration, self.warnings).cover(version):
+        if not self._has_own_time:
             stamp = file_times(listing).get(version)
             if stamp is None:
                 self.warnings.append(f"the time of version {version} is unknown: no commit file")
@@ -113,28 +134,62 @@ class Snapshot:
         if self.reader and wanted:
             progress = self.on_read
             on_read = (lambda d, n: progress("checkpoint", d, n)) if progress else None
-            total.add(self.reader.totals(self.state, wanted, removed_after_ms, on_read))
+            try:
+                total.add(self.reader.totals(self.state, wanted, removed_after_ms, on_read))
+            except UnreadableCheckpoint as error:
+                return self._without_checkpoint(error).totals(wanted, now_ms)
         return total
+
+    def _without_checkpoint(self, error: UnreadableCheckpoint) -> Snapshot:
+        """The same version by another way; its rows turned out to be broken (rule LE-7)."""
+        try:
+            other = self.rebuild()
+        except CorruptLog:
+            raise error from None
+        self.warnings.append(f"{error.message}; an earlier state of the log is used")
+        return other
 
     def files(self, action: str, fields: Sequence[str]) -> Iterator[Json | FileBatch]:
         """The live `add` or held `remove` actions: checkpoint rows as batches, newer ones whole."""
+        if self.reader:
+            batches = self.reader.files(self.state, action, fields)
+            try:
+                first = next(batches, None)
+            except UnreadableCheckpoint as error:
+                yield from self._without_checkpoint(error).files(action, fields)
+                return
+            if first is not None:
+                yield first
+                yield from batches
         lines = self.state.adds if action == "add" else self.state.removes
         for line in lines.values():
             yield json_text.load(line)[action]
-        if self.reader:
-            yield from self.reader.files(self.state, action, fields)
 
-    def live_among(self, paths: Collection[str]) -> dict[FileKey, int]:
-        """Which files with these canonical paths are live, with their sizes."""
-        found: dict[FileKey, int] = {}
-        for batch in self.reader.find(paths, _KEY_FIELDS) if self.reader else ():
-            for body in batch.columns.to_pylist():
-                key = key_of(body)
-                if key not in self.state.removes:
-                    found[key] = body["size"]
+    def all_live(self) -> dict[FileKey, tuple[str, int]]:
+        """Every live file: path as in the log, and size. For where nothing cheaper answers."""
+        found: dict[FileKey, tuple[str, int]] = {}
+        for item in self.files("add", _KEY_FIELDS):
+            for body in item.columns.to_pylist() if isinstance(item, FileBatch) else (item,):
+                found[key_of(body)] = body["path"], body["size"]
+        return found
+
+    def live_among(self, paths: Collection[str]) -> dict[FileKey, tuple[str, int]]:
+        """Which files with these canonical paths are live: path as in the log, and size."""
+        found: dict[FileKey, tuple[str, int]] = {}
+        if not paths:
+            return found
+        try:
+            for batch in self.reader.find(paths, _KEY_FIELDS) if self.reader else ():
+                for body in batch.columns.to_pylist():
+                    key = key_of(body)
+                    if key not in self.state.removes:
+                        found[key] = body["path"], body["size"]
+        except UnreadableCheckpoint as error:
+            return self._without_checkpoint(error).live_among(paths)
         for key, line in self.state.adds.items():
             if (key if isinstance(key, str) else key[0]) in paths:
-                found[key] = json_text.load(line)["add"]["size"]
+                body = json_text.load(line)["add"]
+                found[key] = body["path"], body["size"]
         return found
 
 
@@ -157,64 +212,115 @@ def load_snapshot(
     """
     if listing is None:
         listing = list_for_latest(store) if version is None else list_log(store)
-    warnings = list(listing.warnings)
-    failure: UnreadableCheckpoint | None = None
-    for segment in segments(listing, version):
+    loader = _Loader(store, engine, allow_catalog_managed, on_read, list(listing.warnings))
+    return loader.load(listing, version)
+
+
+@dataclass(frozen=True)
+class _Loader:
+    """What all attempts to rebuild one version share."""
+
+    store: LogStore
+    engine: Callable[[], Engine]
+    allow_catalog_managed: bool
+    on_read: OnRead | None
+    warnings: list[str]
+
+    def load(self, listing: LogListing, version: int | None) -> Snapshot:
+        return self._first(listing, segments(listing, version), version)
+
+    def _first(
+        self,
+        listing: LogListing,
+        ways: Iterator[LogSegment],
+        version: int | None,
+    ) -> Snapshot:
+        """The snapshot by the first of the remaining ways that works."""
+        failure: UnreadableCheckpoint | None = None
+        for segment in ways:
+            try:
+                return self._attempt(listing, segment, lambda: self._first(listing, ways, version))
+            except UnreadableCheckpoint as error:
+                failure = failure or error
+                self.warnings.append(f"{error.message}; an earlier state of the log is used")
+        if listing.start:
+            # Only the end of the log was listed: an older checkpoint may still serve.
+            return self.load(list_log(self.store), version)
+        raise failure or CorruptLog("there is no other way to rebuild this version")
+
+    def _attempt(
+        self, listing: LogListing, segment: LogSegment, rebuild: Callable[[], Snapshot]
+    ) -> Snapshot:
+        state, reader = self._reconcile(segment)
+        if state.protocol is None or state.metadata is None:
+            missing = "protocol" if state.protocol is None else "metadata (metaData)"
+            raise CorruptLog(
+                f"no {missing} action found in the log up to version {segment.version}",
+                hint="a table's first commit must hold protocol and metaData; "
+                "restore it from a backup",
+            )
+        warnings = [
+            *self.warnings,
+            *check_readable(state.protocol, allow_catalog_managed=self.allow_catalog_managed),
+        ]
+        if state.metadata.schema_string is None:
+            warnings.append("metaData has no schemaString (a table of the first Delta versions)")
+        if segment.version not in listing.commits:
+            warnings.append(f"commit {segment.version} is missing; its checkpoint gives the state")
+        snapshot = Snapshot(
+            self.store,
+            listing,
+            segment,
+            state.protocol,
+            state.metadata,
+            state,
+            reader,
+            rebuild,
+            self.on_read,
+            warnings,
+        )
+        _refuse_unknown_changes(snapshot)
+        return snapshot
+
+    def _reconcile(self, segment: LogSegment) -> tuple[Reconciled, CheckpointReader | None]:
+        on_read = self.on_read
         try:
-            return _load(store, engine, listing, segment, allow_catalog_managed, on_read, warnings)
-        except UnreadableCheckpoint as error:
-            failure = failure or error
-            warnings.append(f"{error.message}; an earlier state of the log is used")
-    if listing.start:
-        # Only the end of the log was listed: an older checkpoint may still serve.
-        return load_snapshot(
-            store,
-            engine,
-            version=version,
-            listing=list_log(store),
-            allow_catalog_managed=allow_catalog_managed,
-            on_read=on_read,
+            state = replay_commits(
+                self.store,
+                segment.commits,
+                on_read=(lambda d, n: on_read("commits", d, n)) if on_read else None,
+            )
+        except FileMissing as error:
+            raise CorruptLog(
+                f"{error.message}, but it was listed a moment ago",
+                hint="the log is being cleaned up or the store is inconsistent; try again",
+            ) from error
+        except CorruptLog:
+            # What looks broken may be of a protocol that must not be read at all (L-12).
+            self._check_protocol_first(segment)
+            raise
+        return state, _open_checkpoint(self.store, self.engine, segment, state)
+
+    def _check_protocol_first(self, segment: LogSegment) -> None:
+        for commit in reversed(segment.commits):
+            try:
+                body = find_action(self.store.read(commit.path), "protocol")
+                protocol = parse_protocol(body) if body else None
+            except (ValueError, FileMissing):
+                return
+            if protocol:
+                check_readable(protocol, allow_catalog_managed=self.allow_catalog_managed)
+                return
+
+
+def _refuse_unknown_changes(snapshot: Snapshot) -> None:
+    if not {"typeWidening", "typeWidening-preview"} & set(snapshot.features) or not snapshot.schema:
+        return
+    for change in unknown_changes(snapshot.schema):
+        raise Refused(
+            f"unsupported type change of {change}",
+            hint="the feature typeWidening has no such change; a newer deltacli may know it",
         )
-    assert failure is not None, "segments() returns at least one segment"
-    raise failure
-
-
-def _load(
-    store: LogStore,
-    engine: Callable[[], Engine],
-    listing: LogListing,
-    segment: LogSegment,
-    allow_catalog_managed: bool,
-    on_read: OnRead | None,
-    warnings: list[str],
-) -> Snapshot:
-    try:
-        state = replay_commits(
-            store,
-            segment.commits,
-            on_read=(lambda d, n: on_read("commits", d, n)) if on_read else None,
-        )
-    except FileMissing as error:
-        raise CorruptLog(
-            f"{error.message}, but it was listed a moment ago",
-            hint="the log is being cleaned up or the store is inconsistent; try again",
-        ) from error
-    reader = _open_checkpoint(store, engine, segment, state)
-    if state.protocol is None or state.metadata is None:
-        missing = "protocol" if state.protocol is None else "metaData"
-        raise CorruptLog(
-            f"no {_SPOKEN[missing]} action found in the log up to version {segment.version}",
-            hint=f"a table's first commit must hold {missing}; restore it from a backup",
-        )
-    own = [*warnings, *check_readable(state.protocol, allow_catalog_managed=allow_catalog_managed)]
-    if state.metadata.schema_string is None:
-        own.append("metaData has no schemaString (a table of the first Delta versions)")
-    return Snapshot(
-        store, listing, segment, state.protocol, state.metadata, state, reader, on_read, own
-    )
-
-
-_SPOKEN = {"protocol": "protocol", "metaData": "metadata (metaData)"}
 
 
 def _open_checkpoint(
@@ -249,9 +355,7 @@ def checkpoint_kind(snapshot: Snapshot) -> str | None:
     return "v2" if is_v2 else "classic"
 
 
-def _totals_of_lines(
-    state: Reconciled, wanted: frozenset[Want], removed_after_ms: int
-) -> Totals:
+def _totals_of_lines(state: Reconciled, wanted: frozenset[Want], removed_after_ms: int) -> Totals:
     total = Totals()
     if wanted & {Want.FILES, Want.RECORDS, Want.VECTORS}:
         for line in state.adds.values():
@@ -291,5 +395,3 @@ def is_unexpired(remove: Mapping[str, Any], removed_after_ms: int) -> bool:
     """Whether a tombstone still protects its file; without a time it does not (R-20, R-22)."""
     stamp = remove.get("deletionTimestamp")
     return type(stamp) is int and stamp > removed_after_ms
-
-

@@ -23,7 +23,7 @@ def num_records(text: str | None) -> int | None:
         return int(match["n"])
     stats = parse_stats(text)
     records = stats.get("numRecords") if stats else None
-    return records if type(records) is int else None
+    return records if type(records) is int and -(2**63) <= records < 2**63 else None
 
 
 def parse_stats(text: str | None) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from deltacli.delta.actions import vector_id
+from deltacli.delta.actions import Sidecar, vector_id
 from deltacli.delta.columns import canonical_paths, path_array, record_counts
 from deltacli.delta.engine import FileBatch, Totals, Want
 from deltacli.delta.paths import sidecar_path
 from deltacli.delta.replay import FileKey, Reconciled
-from deltacli.errors import StorageError, UnreadableCheckpoint
+from deltacli.errors import FileMissing, StorageError, UnreadableCheckpoint
 from deltacli.storage import LogStore
 
 _BATCH_ROWS = 16_384
@@ -65,7 +65,7 @@ class LocalCheckpoint:
                 groups = _groups_with(footer.metadata, leaf)
                 if groups:
                     self._apply_small(footer, action, leaf, groups, state)
-        self._files += self._footers([sidecar_path(one.path) for one in state.sidecars])
+        self._files += self._footers([_path_of(one) for one in state.sidecars])
 
     def _footers(self, paths: Sequence[str]) -> list[_Footer]:
         if len(paths) <= 1:
@@ -74,21 +74,26 @@ class LocalCheckpoint:
             return list(pool.map(self._footer, paths))
 
     def _footer(self, path: str) -> _Footer:
-        with _readable(path), self._open(path) as file:
+        with _Readable(path), self._open(path) as file:
             metadata = file.metadata
+            arrow = file.schema_arrow
+        _check_schema(path, arrow)
+        _check_null_counts(path, metadata)
         schema = metadata.schema
         leaves = frozenset(schema.column(i).path for i in range(len(schema)))
         return _Footer(path, metadata, leaves)
 
     def _open(self, path: str, metadata: Any = None) -> Any:
         source = self._store.file_path(path) or self._store.open(path)
-        return pq.ParquetFile(source, metadata=metadata, pre_buffer=False)
+        return pq.ParquetFile(
+            source, metadata=metadata, pre_buffer=False, coerce_int96_timestamp_unit="us"
+        )
 
     def _apply_small(
         self, footer: _Footer, action: str, leaf: str, groups: list[int], state: Reconciled
     ) -> None:
         columns = sorted(one for one in footer.leaves if one.startswith(f"{action}."))
-        with _readable(footer.path), self._open(footer.path, footer.metadata) as file:
+        with _Readable(footer.path), self._open(footer.path, footer.metadata) as file:
             for group in groups:
                 # One leaf tells which rows hold the action; mostly none or one.
                 batches = file.iter_batches(_BATCH_ROWS, [group], columns, use_threads=False)
@@ -131,7 +136,9 @@ class LocalCheckpoint:
         fields = _fields_for(wanted, touched, footer)
         if fields:
             batches = self._rows(footer, group, "add", fields)
-            reduced = (_with_records(batch) if Want.RECORDS in wanted else batch for batch in batches)
+            reduced = (
+                _with_records(batch) if Want.RECORDS in wanted else batch for batch in batches
+            )
             for batch in _joined(reduced, touched.batch_rows):
                 total.add(_count_adds(batch, wanted))
                 replaced = touched.replaced(batch)
@@ -147,14 +154,15 @@ class LocalCheckpoint:
                     total.subtract(_count_removes(rows, removed_after_ms))
         return total
 
-    def files(
-        self, state: Reconciled, action: str, fields: Sequence[str]
-    ) -> Iterator[FileBatch]:
+    def files(self, state: Reconciled, action: str, fields: Sequence[str]) -> Iterator[FileBatch]:
         touched = _Touched(state)
         for footer in self._files:
             for group in range(_groups(footer)):
                 for batch in self._rows(footer, group, action, fields, touched.batch_rows // 4):
                     kept = touched.without_replaced(batch)
+                    with _Readable(footer.path):
+                        # Arrow believes what a file says is UTF-8.
+                        kept.validate(full=True)
                     if kept.num_rows:
                         yield FileBatch(kept)
 
@@ -184,10 +192,14 @@ class LocalCheckpoint:
         leaves = [
             leaf
             for leaf in sorted(footer.leaves)
-            if any(leaf == f"{action}.{one}" or leaf.startswith(f"{action}.{one}.") for one in fields)
+            if any(
+                leaf == f"{action}.{one}" or leaf.startswith(f"{action}.{one}.") for one in fields
+            )
         ]
-        with _readable(footer.path), self._open(footer.path, footer.metadata) as file:
-            for batch in file.iter_batches(max(rows, _BATCH_ROWS), [group], leaves, use_threads=False):
+        with _Readable(footer.path), self._open(footer.path, footer.metadata) as file:
+            for batch in file.iter_batches(
+                max(rows, _BATCH_ROWS), [group], leaves, use_threads=False
+            ):
                 yield _flatten(batch.column(0))
 
 
@@ -317,10 +329,108 @@ def _flatten(struct: Any) -> Any:
     """A struct column as a batch of its fields."""
     names = [struct.type.field(i).name for i in range(struct.type.num_fields)]
     columns = dict(zip(names, struct.flatten(), strict=True))
-    for name in ("path", "stats"):
+    for name in ("path", "stats", "clusteringProvider"):
         if name in columns and columns[name].type != pa.string():
             columns[name] = columns[name].cast(pa.string())
+    if "stats_parsed" in columns:
+        # Python has no nanoseconds, and statistics are kept to milliseconds.
+        parsed = columns["stats_parsed"]
+        columns["stats_parsed"] = parsed.cast(_without_nanoseconds(parsed.type), safe=False)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+    )
+
+
+def _is_text_map(kind: Any) -> bool:
+    return bool(pa.types.is_map(kind) and _is_text(kind.key_type) and _is_text(kind.item_type))
+
+
+# What all that follows relies on; columns that are not named here are kept as they are.
+_TYPES: Mapping[str, Callable[[Any], bool]] = {
+    "path": _is_text,
+    "partitionValues": _is_text_map,
+    "size": pa.types.is_integer,
+    "modificationTime": pa.types.is_integer,
+    "deletionTimestamp": pa.types.is_integer,
+    "stats": _is_text,
+    "stats_parsed": pa.types.is_struct,
+    "numRecords": pa.types.is_integer,
+    "tags": _is_text_map,
+    "deletionVector": pa.types.is_struct,
+    "storageType": _is_text,
+    "pathOrInlineDv": _is_text,
+    "offset": pa.types.is_integer,
+    "cardinality": pa.types.is_integer,
+    "baseRowId": pa.types.is_integer,
+    "defaultRowCommitVersion": pa.types.is_integer,
+    "clusteringProvider": _is_text,
+}
+_REQUIRED = {
+    "add": ("path", "size"),
+    "remove": ("path",),
+    "deletionVector": ("storageType", "cardinality"),
+}
+
+
+def _check_schema(path: str, schema: Any) -> None:
+    """Raise UnreadableCheckpoint if a column is not of the protocol's type."""
+    for action in ("add", "remove"):
+        if action in schema.names:
+            _check_struct(path, action, schema.field(action).type)
+
+
+def _check_struct(path: str, name: str, kind: Any) -> None:
+    if not pa.types.is_struct(kind):
+        raise _bad_column(path, name, kind)
+    fields = {kind.field(i).name: kind.field(i).type for i in range(kind.num_fields)}
+    for required in _REQUIRED.get(name, ()):
+        if required not in fields:
+            raise _bad_column(path, f"{name}.{required}", "absent")
+    for field, own in fields.items():
+        if field in _TYPES and not _TYPES[field](own):
+            raise _bad_column(path, f"{name}.{field}", own)
+        if field in ("deletionVector", "stats_parsed"):
+            known = own if field == "deletionVector" else _only(own, "numRecords")
+            _check_struct(path, field, known)
+
+
+def _only(kind: Any, name: str) -> Any:
+    """A struct type cut down to one field: columns of the table may have any names."""
+    position = kind.get_field_index(name)
+    return pa.struct([kind.field(position)] if position >= 0 else [])
+
+
+def _check_null_counts(path: str, metadata: Any) -> None:
+    """Raise UnreadableCheckpoint if the footer tells of files without a size."""
+    for group in range(metadata.num_row_groups):
+        paths, sizes = (_null_count(metadata, group, f"add.{name}") for name in ("path", "size"))
+        if paths is not None and sizes is not None and paths != sizes:
+            raise _bad_column(path, "add.size", "null for some files")
+
+
+def _bad_column(path: str, column: str, what: Any) -> UnreadableCheckpoint:
+    return UnreadableCheckpoint(
+        f"checkpoint file {path}: the column {column} is {what}",
+        hint="write a new one with `deltacli checkpoint`, or restore the file",
+        location=path,
+    )
+
+
+def _without_nanoseconds(kind: Any) -> Any:
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_struct(kind):
+        return pa.struct([one.with_type(_without_nanoseconds(one.type)) for one in kind])
+    return kind
+
+
+def _path_of(sidecar: Sidecar) -> str:
+    with _Readable(sidecar.path):
+        return sidecar_path(sidecar.path)
 
 
 def _groups(footer: _Footer) -> int:
@@ -337,14 +447,18 @@ def _groups_with(metadata: Any, leaf: str) -> list[int]:
 
 
 def _all_null(metadata: Any, group: int, leaf: str, *, absent: bool = False) -> bool:
+    if _position(metadata.schema, leaf) is None:
+        return absent
+    return _null_count(metadata, group, leaf) == int(metadata.row_group(group).num_rows)
+
+
+def _null_count(metadata: Any, group: int, leaf: str) -> int | None:
+    """How many rows of a column are null, if the footer tells."""
     position = _position(metadata.schema, leaf)
     if position is None:
-        return absent
-    chunk = metadata.row_group(group).column(position)
-    statistics = chunk.statistics
-    if statistics is None or not statistics.has_null_count:
-        return False
-    return bool(statistics.null_count == metadata.row_group(group).num_rows)
+        return None
+    statistics = metadata.row_group(group).column(position).statistics
+    return statistics.null_count if statistics and statistics.has_null_count else None
 
 
 def _position(schema: Any, leaf: str) -> int | None:
@@ -359,7 +473,7 @@ def _threads() -> int:
     return min(os.cpu_count() or 1, 8)
 
 
-class _readable:
+class _Readable:
     """Parquet and storage failures inside a checkpoint make it unreadable, with its name."""
 
     def __init__(self, path: str):
@@ -371,6 +485,14 @@ class _readable:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, UnreadableCheckpoint | GeneratorExit) or error is None:
             return
+        if isinstance(error, StorageError) and not isinstance(error, FileMissing):
+            return
+        if isinstance(error, PermissionError):
+            raise StorageError(
+                f"no permission for {self._path}",
+                hint="check the owner and mode of the file and of its directories",
+                location=self._path,
+            ) from error
         if isinstance(error, StorageError | pa.ArrowException | OSError | ValueError | KeyError):
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise UnreadableCheckpoint(

@@ -5,11 +5,11 @@ Only the files that the commits in between touch need a look; the rest is the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from deltacli.delta import json_text
-from deltacli.delta.actions import BadAction, parse_line
+from deltacli.delta.actions import BadAction, Json, parse_line
 from deltacli.delta.engine import Want
 from deltacli.delta.replay import FileKey, key_of
 from deltacli.delta.schema import Struct, type_text, walk
@@ -22,22 +22,47 @@ from deltacli.storage import LogStore
 
 def diff_snapshots(old: Snapshot, new: Snapshot) -> Document:
     """The net effect of all commits after `old` up to `new`."""
-    before, after = _touched_state(old, new)
-    added = sorted((_path(key), size) for key, size in after.items() if key not in before)
-    removed = sorted((_path(key), size) for key, size in before.items() if key not in after)
+    low, high = sorted((old.version, new.version))
+    data_change: dict[FileKey, bool] = {}
+    if any(version not in new.whole_listing.commits for version in range(low + 1, high + 1)):
+        # Without all commits in between only the whole states can tell.
+        before, after = old.all_live(), new.all_live()
+    else:
+        touched: set[str] = set()
+        for _, actions in commit_actions(old.store, new.whole_listing, low + 1, high):
+            for action in actions:
+                touched.add(action.path)
+                data_change[action.key] = action.data_change
+        before, after = old.live_among(touched), new.live_among(touched)
+
+    def files(keys: Iterable[FileKey], sizes: Mapping[FileKey, tuple[str, int]]) -> list[Any]:
+        return sorted(
+            (
+                {
+                    "path": sizes[key][0],
+                    "sizeInBytes": sizes[key][1],
+                    "deletionVector": None if isinstance(key, str) else key[1],
+                    "dataChange": data_change.get(key),
+                }
+                for key in keys
+            ),
+            key=lambda file: str(file["path"]),
+        )
+
+    added = files(after.keys() - before.keys(), after)
+    removed = files(before.keys() - after.keys(), before)
+    both = [key for key in before.keys() & after.keys() if before[key][1] != after[key][1]]
     values: dict[str, Any] = {
         "location": new.store.location,
         "fromVersion": old.version,
         "toVersion": new.version,
         "numFilesAdded": len(added),
-        "bytesAdded": sum(size for _, size in added),
+        "bytesAdded": sum(file["sizeInBytes"] for file in added),
         "numFilesRemoved": len(removed),
-        "bytesRemoved": sum(size for _, size in removed),
+        "bytesRemoved": sum(file["sizeInBytes"] for file in removed),
         "protocol": _changed(_protocol(old), _protocol(new)),
         "metadata": _changed(_metadata(old), _metadata(new)),
-        "properties": _changed(
-            dict(old.metadata.configuration), dict(new.metadata.configuration)
-        ),
+        "properties": _changed(dict(old.metadata.configuration), dict(new.metadata.configuration)),
         "columns": _changed(_columns(old.schema), _columns(new.schema)),
         "transactions": _changed(
             {key: txn.version for key, txn in old.state.txns.items()},
@@ -47,34 +72,33 @@ def diff_snapshots(old: Snapshot, new: Snapshot) -> Document:
             {key: one.configuration for key, one in old.domains.items()},
             {key: one.configuration for key, one in new.domains.items()},
         ),
-        "filesAdded": [{"path": path, "sizeInBytes": size} for path, size in added],
-        "filesRemoved": [{"path": path, "sizeInBytes": size} for path, size in removed],
+        "filesAdded": added,
+        "filesRemoved": removed,
+        # A file that was added again with other facts about it; no rule-abiding writer
+        # changes its size.
+        "filesChanged": files(both, after),
     }
     return Document(values, "diff")
 
 
-def _path(key: FileKey) -> str:
-    return key if isinstance(key, str) else f"{key[0]} (deletion vector {key[1]})"
+@dataclass(frozen=True, slots=True)
+class FileAction:
+    """An add or remove of a commit, as far as sums need it."""
 
+    kind: str
+    key: FileKey
+    size: int
+    data_change: bool
 
-def _touched_state(
-    old: Snapshot, new: Snapshot
-) -> tuple[dict[FileKey, int], dict[FileKey, int]]:
-    """Live files before and after, of all paths that commits between the versions touch."""
-    low, high = sorted((old.version, new.version))
-    paths: set[str] = set()
-    for _, actions in commit_actions(old.store, new.listing, low + 1, high):
-        paths.update(key if isinstance(key, str) else key[0] for _, key, _ in actions)
-    return old.live_among(paths), new.live_among(paths)
-
-
-FileAction = tuple[str, FileKey, int]
+    @property
+    def path(self) -> str:
+        return self.key if isinstance(self.key, str) else self.key[0]
 
 
 def commit_actions(
     store: LogStore, listing: LogListing, first: int, last: int
 ) -> Iterator[tuple[int, list[FileAction]]]:
-    """Each commit's file actions as (add or remove, key, size), versions ascending."""
+    """Each commit's file actions, versions ascending."""
     for version in range(first, last + 1):
         file = listing.commits.get(version)
         if file is None:
@@ -87,13 +111,19 @@ def commit_actions(
             try:
                 action = parse_line(line) if line else None
                 if action and action[0] in ("add", "remove"):
-                    size = action[1].get("size")
-                    actions.append(
-                        (action[0], key_of(action[1]), size if type(size) is int else 0)
-                    )
+                    actions.append(_file_action(*action))
             except BadAction as error:
-                raise CorruptLog(f"{file.path}, line {number}: {error}") from None
+                raise CorruptLog(
+                    f"{file.path}, line {number}: {error}", hint="restore the file from a backup"
+                ) from None
         yield version, actions
+
+
+def _file_action(kind: str, body: Json) -> FileAction:
+    size = body.get("size")
+    return FileAction(
+        kind, key_of(body), size if type(size) is int else 0, bool(body.get("dataChange", True))
+    )
 
 
 def _changed(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -137,23 +167,21 @@ def _columns(schema: Struct | None) -> dict[str, str]:
 
 def sizes_over_time(start: Snapshot, last: int) -> dict[int, tuple[int, int]]:
     """Live files and bytes at each version from `start` on to `last`."""
-    changes = list(commit_actions(start.store, start.listing, start.version + 1, last))
-    touched = {
-        key if isinstance(key, str) else key[0] for _, actions in changes for _, key, _ in actions
-    }
-    live = start.live_among(touched)
+    changes = list(commit_actions(start.store, start.whole_listing, start.version + 1, last))
+    found = start.live_among({action.path for _, actions in changes for action in actions})
+    live = {key: size for key, (_, size) in found.items()}
     totals = start.totals(frozenset({Want.FILES}), now_ms=0)
     files, size = totals.files, totals.bytes
     series = {start.version: (files, size)}
     for version, actions in changes:
         # Removes first: within a commit a file's vector is replaced by remove and add.
-        for kind, key, _ in actions:
-            if kind == "remove" and key in live:
-                files, size = files - 1, size - live.pop(key)
-        for kind, key, own in actions:
-            if kind == "add":
-                files, size = files + (key not in live), size + own - live.get(key, 0)
-                live[key] = own
+        for action in actions:
+            if action.kind == "remove" and action.key in live:
+                files, size = files - 1, size - live.pop(action.key)
+        for action in actions:
+            if action.kind == "add":
+                files += action.key not in live
+                size += action.size - live.get(action.key, 0)
+                live[action.key] = action.size
         series[version] = (files, size)
     return series
-

@@ -9,6 +9,7 @@ from deltacli.delta.segment import LogListing
 from deltacli.delta.snapshot import load_snapshot
 from deltacli.operations.changes import sizes_over_time
 from deltacli.operations.history import History
+from deltacli.operations.records import Row
 from deltacli.storage import LogStore
 
 
@@ -21,10 +22,10 @@ def add_sizes(
     """
     versions = sorted(row["version"] for row in history.rows if row["recreatable"])
     # Older versions beyond a gap are left out: the course begins after it.
-    possible = listing.rebuildable()
+    possible, commits = listing.rebuildable(), listing.commits
     start = last = versions[-1] if versions else -1
     for version in reversed(versions):
-        if any(not possible.get(one) for one in range(version, start)):
+        if any(not possible.get(one) or one + 1 not in commits for one in range(version, start)):
             break
         start = version
     sizes: dict[int, tuple[int, int]] = {}
@@ -33,7 +34,7 @@ def add_sizes(
             store, engine, version=start, listing=listing, allow_catalog_managed=True
         )
         sizes = sizes_over_time(snapshot, last)
-    rows = []
+    rows: list[Row] = []
     for row in history.rows:
         files, size = sizes.get(row["version"], (None, None))
         rows.append({**row, "numFiles": files, "sizeInBytes": size})

@@ -13,8 +13,7 @@ from deltacli.delta.engine import Totals, Want
 from deltacli.delta.schema import Array, DataType, Map, Struct, type_text, type_tree
 from deltacli.delta.segment import earliest_rebuildable
 from deltacli.delta.snapshot import Snapshot, checkpoint_kind
-from deltacli.errors import UsageError
-from deltacli.operations.records import Document, Listing, Row
+from deltacli.operations.records import Document, Listing, Row, check_fields
 from deltacli.units import iso_time
 
 
@@ -85,9 +84,7 @@ def describe_snapshot(
 ) -> Document:
     """The fields asked for, or all; only what they need is read."""
     chosen = tuple(fields) if fields else FIELDS
-    for name in chosen:
-        if name not in _FIELDS:
-            raise unknown_field(name, FIELDS)
+    check_fields(chosen, FIELDS)
     wanted = frozenset().union(*(_FIELDS[name][0] for name in chosen))
     facts = _Facts(snapshot, wanted, now_ms)
     values = {name: _FIELDS[name][1](facts) for name in chosen if name != "warnings"}
@@ -97,17 +94,8 @@ def describe_snapshot(
         # Last, for computing the other fields may have added some.
         values["warnings"] = list(snapshot.warnings)
     tree = schema_lines(snapshot.schema) if fields is None and snapshot.schema else ()
-    return Document({name: values[name] for name in chosen}, "snapshot", tuple(tree))
-
-
-def unknown_field(name: str, known: Sequence[str]) -> UsageError:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, known, n=1)
-    return UsageError(
-        f"there is no field {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""),
-        hint=f"the fields are {', '.join(known)}",
-    )
+    values = {name: values[name] for name in chosen}
+    return Document(values, "snapshot", tuple(tree), is_chosen=fields is not None)
 
 
 def _compare_checksum(snapshot: Snapshot, totals: Totals) -> None:
@@ -132,11 +120,11 @@ def _names(names: tuple[str, ...] | None) -> list[str] | None:
 
 def _last_modified(snapshot: Snapshot) -> int | None:
     file = snapshot.listing.commits.get(snapshot.version)
-    return file.entry.modified_ms if file else None
+    return file.modified_ms if file else None
 
 
 def _log_size(snapshot: Snapshot) -> int:
-    return sum(file.entry.size for file in snapshot.whole_listing.files() if not file.entry.is_folder)
+    return sum(file.size for file in snapshot.whole_listing.files() if not file.entry.is_folder)
 
 
 def _checkpoint(snapshot: Snapshot) -> dict[str, Any] | None:
@@ -191,7 +179,9 @@ def list_transactions(snapshot: Snapshot, *, now_ms: int) -> Listing:
     retain_ms = snapshot.setting("delta.setTransactionRetentionDuration")
 
     def expired(last_updated: int | None) -> bool:
-        return retain_ms is not None and (last_updated is None or last_updated <= now_ms - retain_ms)
+        return retain_ms is not None and (
+            last_updated is None or last_updated <= now_ms - retain_ms
+        )
 
     rows: list[Row] = [
         {
@@ -293,7 +283,8 @@ def _metadata_note(metadata: Mapping[str, Any]) -> str:
     notes = []
     if "delta.columnMapping.id" in metadata:
         notes.append(f"id {metadata['delta.columnMapping.id']}")
-    for change in metadata.get("delta.typeChanges") or ():
+    changes = metadata.get("delta.typeChanges")
+    for change in changes if isinstance(changes, list) else ():
         if isinstance(change, Mapping):
             where = f" at {change['fieldPath']}" if "fieldPath" in change else ""
             notes.append(f"was {change.get('fromType')}{where}")

@@ -133,7 +133,10 @@ def _partition_texts(columns: Any, names: FileNames) -> Any:
         if pc.any(pc.equal(one, "")).as_py():
             one = pc.if_else(pc.equal(one, ""), _NULL, one)
         comma = "{" if position == 0 else ","
-        pieces += [f"{comma}{json_text.dump(logical).decode()}:", pc.fill_null(json_strings(one), "null")]
+        pieces += [
+            f"{comma}{json_text.dump(logical).decode()}:",
+            pc.fill_null(json_strings(one), "null"),
+        ]
     return pc.binary_join_element_wise(*pieces, "}", "")
 
 

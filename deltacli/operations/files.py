@@ -13,7 +13,13 @@ from deltacli.delta.partitions import logical_partition_values, physical_partiti
 from deltacli.delta.paths import file_location
 from deltacli.delta.schema import Struct, logical_names, maps_columns
 from deltacli.delta.snapshot import Snapshot, is_unexpired
-from deltacli.delta.stats import is_stats_line, num_records, parse_stats, rename_columns, stats_of_struct
+from deltacli.delta.stats import (
+    is_stats_line,
+    num_records,
+    parse_stats,
+    rename_columns,
+    stats_of_struct,
+)
 from deltacli.delta.vectors import vector_location
 from deltacli.operations.records import Columns, Listing, Pending, Row
 from deltacli.units import iso_time
@@ -49,20 +55,24 @@ class FileNames:
     location: str
     partition_columns: tuple[str, ...]
     schema: Struct | None
+    mapped_schema: Struct | None
 
     @staticmethod
     def of(snapshot: Snapshot) -> FileNames:
         return FileNames(
-            snapshot.store.location, snapshot.metadata.partition_columns, snapshot.schema
+            snapshot.store.location,
+            snapshot.metadata.partition_columns,
+            snapshot.schema,
+            snapshot.mapped_schema,
         )
 
     @cached_property
     def physical(self) -> dict[str, str]:
-        return physical_partition_columns(self.partition_columns, self.schema)
+        return physical_partition_columns(self.partition_columns, self.mapped_schema)
 
     @cached_property
     def are_mapped(self) -> bool:
-        return maps_columns(self.schema)
+        return maps_columns(self.mapped_schema)
 
     def partition_values(self, values: Any) -> dict[str, str | None]:
         return logical_partition_values(dict(values or {}), self.physical)
@@ -85,9 +95,7 @@ def list_files(snapshot: Snapshot, fields: tuple[str, ...] | None = None) -> Lis
     return Listing(rows(), FILE_FIELDS, _SHOWN, "files")
 
 
-def _batch_rows(
-    batch: FileBatch, names: FileNames, wanted: tuple[str, ...]
-) -> Columns | list[Row]:
+def _batch_rows(batch: FileBatch, names: FileNames, wanted: tuple[str, ...]) -> Columns | list[Row]:
     from deltacli.operations.file_columns import file_columns
 
     columns = file_columns(batch, names, wanted)
@@ -103,7 +111,7 @@ def file_row(body: Mapping[str, Any], names: FileNames) -> Row:
         "path": body["path"],
         "location": file_location(names.location, body["path"]),
         "partitionValues": names.partition_values(body.get("partitionValues")),
-        "size": body["size"] if "size" in body else None,
+        "size": body.get("size"),
         "modificationTime": iso_time(body.get("modificationTime")),
         "numRecords": records,
         "stats": stats,
@@ -117,7 +125,7 @@ def file_row(body: Mapping[str, Any], names: FileNames) -> Row:
 
 def _statistics(body: Mapping[str, Any], names: FileNames) -> tuple[int | None, Any]:
     """numRecords and the statistics by logical names, every number as it stands in the log."""
-    text, schema = body.get("stats"), names.schema
+    text, schema = body.get("stats"), names.mapped_schema
     if not isinstance(text, str):
         stats = stats_of_struct(body.get("stats_parsed"))
         records = stats.get("numRecords") if stats else None

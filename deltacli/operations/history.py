@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from deltacli.delta import json_text
-from deltacli.delta.actions import BadAction, parse_protocol
-from deltacli.delta.features import check_readable
+from deltacli.delta.actions import BadAction, Protocol, parse_protocol
+from deltacli.delta.checksum import read_checksum
+from deltacli.delta.features import CatalogManaged, check_readable
 from deltacli.delta.history import (
     FROM_COMMIT,
     FROM_FILE,
     commit_info_of,
     file_times,
+    find_action,
     looks_copied,
     read_in_commit_timestamp,
     stamp_of,
 )
-from deltacli.delta.paths import commit_name
+from deltacli.delta.paths import Kind, commit_name
 from deltacli.delta.segment import LogListing
-from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, UsageError
+from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, NotFound, UsageError
 from deltacli.operations.records import Listing, Row
 from deltacli.storage import LogStore, read_all
 from deltacli.units import iso_time
@@ -55,7 +57,14 @@ HISTORY_FIELDS = (
     "commitInfoTimestamp",
     "error",
 )
-_SHOWN = ("version", "timestamp", "operation", "userName", "operationParameters", "operationMetrics")
+_SHOWN = (
+    "version",
+    "timestamp",
+    "operation",
+    "userName",
+    "operationParameters",
+    "operationMetrics",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +78,9 @@ class HistoryRange:
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
-            raise UsageError("--limit must be at least 1")
+            raise UsageError("--limit must be at least 1", hint="leave it out for all commits")
         if self.first is not None and self.last is not None and self.first > self.last:
-            raise UsageError(f"--from {self.first} is after --to {self.last}")
+            raise UsageError(f"--from {self.first} is after --to {self.last}", hint="swap them")
 
     def versions(self, listing: LogListing) -> list[int]:
         """The existing commits in the range, ascending; a filter on operations comes later."""
@@ -90,37 +99,54 @@ class History:
     warnings: list[str]
     failure: DeltaCliError | None = None
 
-    def listing(self) -> Listing:
-        fields = HISTORY_FIELDS
+    def listing(self, footer: Sequence[str] = ()) -> Listing:
+        fields: tuple[str, ...] = HISTORY_FIELDS
         if any("numFiles" in row for row in self.rows):
             fields = (*fields, "numFiles", "sizeInBytes")
-        return Listing(self.rows, fields, _SHOWN, "history", self.notes)
+        return Listing(self.rows, fields, _SHOWN, "commits", tuple(footer))
 
 
-def describe_history(store: LogStore, listing: LogListing, wanted: HistoryRange) -> History:
+def describe_history(
+    store: LogStore,
+    listing: LogListing,
+    wanted: HistoryRange,
+    *,
+    allow_catalog_managed: bool = False,
+) -> History:
     """The commits of the range, newest first.
 
-    No checkpoint is opened: whether commits carry their own time shows in the newest one,
-    for writers must add it exactly while the table uses it. A commit that cannot be read
-    gives a row with `error`, and the first such error as `failure`.
+    No checkpoint is opened. Whether commits carry their own time shows in the commits
+    themselves, for writers must add it exactly while the table uses it: it counts from the
+    newest commit back to the first one without. A commit that cannot be read gives a row
+    with `error`, and the first such error as `failure`.
     """
+    if wanted.last is not None and wanted.last > listing.latest:
+        raise NotFound(
+            f"version {wanted.last} does not exist: the newest is {listing.latest}",
+            hint="leave --to out for the newest",
+        )
     versions = wanted.versions(listing)
     history = History([], [], list(listing.warnings))
     times = file_times(listing)
     recreatable = listing.rebuildable()
-    in_commit = read_in_commit_timestamp(store, listing, max(listing.commits, default=-1))
-    protocol_seen = False
+    newest = max(listing.commits, default=-1)
+    own_times = read_in_commit_timestamp(store, listing, newest) is not None
+    protocol: Protocol | None = None
     for version, info, content, error in _read_infos(store, versions, history):
-        row = _row(version, info, times, in_commit is not None)
+        own_times = own_times and (error is not None or stamp_of(info or {}) is not None)
+        row = _row(version, info, times, own_times)
         row["recreatable"] = recreatable.get(version, False)
         row["error"] = error
-        if content and not protocol_seen:
-            protocol_seen = _warn_of_features(content, history.warnings)
+        if content and protocol is None:
+            protocol = _protocol_in(content)
         if wanted.operation and not _is_operation(info, wanted.operation):
             continue
         history.rows.append(row)
         if wanted.limit is not None and len(history.rows) == wanted.limit:
             break
+    protocol = protocol or _protocol_elsewhere(store, listing)
+    if protocol:
+        _check_features(protocol, history.warnings, allow_catalog_managed)
     _add_notes(history, listing, wanted, times)
     return history
 
@@ -147,13 +173,12 @@ def _read_infos(
 
 
 def _row(
-    version: int, info: Mapping[str, Any] | None, times: Mapping[int, int], in_commit: bool
+    version: int, info: Mapping[str, Any] | None, times: Mapping[int, int], own_times: bool
 ) -> dict[str, Any]:
     info = info or {}
     stamp, source = times.get(version), FROM_FILE
-    own = stamp_of(info)
-    if in_commit and own is not None:
-        stamp, source = own, FROM_COMMIT
+    if own_times:
+        stamp, source = stamp_of(info), FROM_COMMIT
     row: dict[str, Any] = {
         "version": version,
         "timestamp": iso_time(stamp),
@@ -163,10 +188,12 @@ def _row(
     for name in _INFO_FIELDS:
         row[name] = info.get(name)
     extra = {key: value for key, value in info.items() if key not in _KNOWN}
+    writer = info.get("timestamp")
+    if writer is not None and type(writer) is not int:
+        extra["timestamp"], writer = writer, None
     row["recreatable"] = False
     row["extra"] = extra or None
-    writer = info.get("timestamp")
-    row["commitInfoTimestamp"] = writer if type(writer) is int else None
+    row["commitInfoTimestamp"] = writer
     return row
 
 
@@ -177,34 +204,51 @@ def _is_operation(info: Mapping[str, Any] | None, name: str) -> bool:
     return str((info or {}).get("operation")).casefold() == name.casefold()
 
 
-def _warn_of_features(content: bytes, warnings: list[str]) -> bool:
-    """Look for the newest protocol among the commits read; history itself needs none (H-9)."""
-    found = content.find(b'"protocol"')
-    if found < 0:
-        return False
-    begin = content.rfind(b"\n", 0, found) + 1
-    end = content.find(b"\n", found)
+def _protocol_in(content: bytes) -> Protocol | None:
     try:
-        action = json_text.load(content[begin : end if end > 0 else len(content)])
-        warnings += check_readable(parse_protocol(action["protocol"]), allow_catalog_managed=True)
+        body = find_action(content, "protocol")
+        return parse_protocol(body) if body else None
+    except ValueError:
+        return None
+
+
+def _protocol_elsewhere(store: LogStore, listing: LogListing) -> Protocol | None:
+    """The protocol as the newest version checksum has it; cheaper than a checkpoint."""
+    checksum = read_checksum(store, listing.latest) if listing.latest in listing.checksums else None
+    body = checksum.body.get("protocol") if checksum else None
+    if not isinstance(body, Mapping) and listing.has_folder(Kind.STAGED_COMMITS):
+        # A sign of a catalog: then it is worth to look through the oldest commits.
+        for file in list(listing.commits.values())[:1]:
+            return _protocol_in(store.read(file.path))
+    try:
+        return parse_protocol(body) if isinstance(body, Mapping) else None
+    except BadAction:
+        return None
+
+
+def _check_features(protocol: Protocol, warnings: list[str], allow_catalog_managed: bool) -> None:
+    """History itself needs no feature, but a catalog may know newer commits (rule H-9)."""
+    try:
+        warnings += check_readable(protocol, allow_catalog_managed=allow_catalog_managed)
+    except CatalogManaged:
+        raise
     except DeltaCliError as error:
         warnings.append(f"{error.message}; the history is shown all the same")
-    except (ValueError, KeyError, TypeError, BadAction):
-        return False
-    return True
 
 
 def _add_notes(
     history: History, listing: LogListing, wanted: HistoryRange, times: Mapping[int, int]
 ) -> None:
     commits = list(listing.commits)
+    if not history.rows and commits:
+        history.notes.append(f"the log holds the commits {commits[0]} to {commits[-1]}")
     if commits and commits[0] > 0 and not wanted.first:
         history.notes.append(
             f"history starts at version {commits[0]}: older log files were cleaned up"
         )
     if not commits and listing.latest >= 0:
         history.notes.append("the log holds checkpoints only: the history of its commits is gone")
-    gaps = [later for earlier, later in zip(commits, commits[1:], strict=False) if later > earlier + 1]
+    gaps = [later for earlier, later in pairwise(commits) if later > earlier + 1]
     if gaps:
         history.warnings.append(f"commits are missing before version {gaps[0]}")
     pairs = (

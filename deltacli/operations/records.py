@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from deltacli.errors import UsageError
 
 Row = Mapping[str, Any]
 
@@ -35,17 +37,38 @@ class Document:
     values: Row
     title: str = ""
     tree: tuple[str, ...] = ()
+    is_chosen: bool = False
+
+    def choose(self, fields: Sequence[str]) -> Document:
+        """Only these fields, in this order."""
+        check_fields(fields, tuple(self.values))
+        chosen = {name: self.values[name] for name in fields}
+        return Document(chosen, self.title, is_chosen=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Rows of one shape, perhaps too many to hold.
 
-    `fields` are all the fields of a row, `shown` those of a table or of plain lines.
+    `fields` are all the fields of a row, `shown` those of a table or of plain lines;
+    `footer` holds lines that a terminal shows below.
     """
 
     rows: Iterable[Row | Pending]
     fields: tuple[str, ...]
     shown: tuple[str, ...]
     title: str = ""
-    notes: list[str] = field(default_factory=list)
+    footer: tuple[str, ...] = ()
+
+
+def check_fields(fields: Sequence[str], known: Sequence[str]) -> None:
+    """Raise UsageError for a field that is not known, with the closest name."""
+    from difflib import get_close_matches
+
+    for name in fields:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            raise UsageError(
+                f"there is no field {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""),
+                hint=f"the fields are {', '.join(known)}",
+            )

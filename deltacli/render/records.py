@@ -48,9 +48,7 @@ def render_listing(
             write(("\t".join(map(_plain, cells)) + "\n").encode("utf-8", "replace"))
 
 
-def _render_json_array(
-    rows: Iterable[Row | Pending], names: Sequence[str], write: Write
-) -> None:
+def _render_json_array(rows: Iterable[Row | Pending], names: Sequence[str], write: Write) -> None:
     opening = b"[\n"
     for block in _json_blocks(rows, names, b",\n"):
         write(opening)
@@ -79,9 +77,7 @@ def _json_blocks(
         yield one(item) if isinstance(item, Mapping) else item
 
 
-def _ahead(
-    rows: Iterable[Row | Pending], finish: Callable[[Pending], Any]
-) -> Iterator[Any]:
+def _ahead(rows: Iterable[Row | Pending], finish: Callable[[Pending], Any]) -> Iterator[Any]:
     """Rows as they are, pending ones finished; reading goes on while they are."""
     waiting: deque[Any] = deque()
     pool: Any = None
@@ -145,5 +141,3 @@ def _csv_line(cells: Iterable[str]) -> bytes:
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerow(list(cells))
     return buffer.getvalue().encode("utf-8", "replace")
-
-

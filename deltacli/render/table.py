@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from itertools import islice
-from typing import IO, Any
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -40,13 +40,19 @@ _TITLES = {
 _UNBROKEN = {"version", "operation", "timestamp", "lastUpdated"} | _SIZES
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the caller; rich would end the program."""
+        raise BrokenPipeError
+
+
 class People:
     """How this terminal's user likes things: zone, colour, the clock."""
 
-    def __init__(self, file: IO[str], *, zone: tzinfo, now_ms: int, color: bool):
+    def __init__(self, file: Any, *, zone: tzinfo, now_ms: int, color: bool):
         self.zone = zone
         self.now_ms = now_ms
-        self.console = Console(
+        self.console = _Console(
             file=file, markup=False, emoji=False, highlight=False, no_color=not color or None
         )
 
@@ -56,7 +62,7 @@ def show_document(document: Document, people: People) -> None:
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in document.values.items():
-        if name in _NOT_IN_TABLE and len(document.values) > 3:
+        if name in _NOT_IN_TABLE and not document.is_chosen:
             continue
         grid.add_row(Text(name), _value_text(name, value, people))
     people.console.print(grid)
@@ -88,6 +94,8 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
         people.console.print(table)
     if not count:
         people.console.print(Text(f"no {listing.title}", style="dim"))
+    for line in listing.footer:
+        people.console.print(Text(line))
 
 
 def _plain_rows(rows: Iterable[Row | Pending], names: Sequence[str]) -> Iterator[Row]:
@@ -114,6 +122,8 @@ def _rows_of_columns(columns: Columns, names: Sequence[str]) -> Iterator[Row]:
 
 
 def _value_text(name: str, value: Any, people: People, *, short: bool = False) -> Text:
+    if isinstance(value, json_text.Verbatim):
+        return Text(_printable(_inline(value)))
     if value is None or value in ({}, []):
         return Text("-", style="dim")
     if name in _SIZES and isinstance(value, int):
@@ -177,4 +187,6 @@ def _printable(text: str) -> str:
     """Text without what could steer the terminal."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one == "\n" else f"\\x{ord(one):02x}" for one in text)
+    return "".join(
+        one if one.isprintable() or one == "\n" else f"\\x{ord(one):02x}" for one in text
+    )

@@ -101,7 +101,7 @@ def open_store(table: str, options: Mapping[str, str] | None = None) -> LogStore
 
 def _scheme_of(table: str) -> str:
     """The URL scheme in lower case; empty for a plain path (also for `C:\\…` and `a:b`)."""
-    match = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):(?://|$)", table)
+    match = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", table)
     if match:
         return match[1].lower()
     # `file:/x` and `dbfs:/x` have a single slash.

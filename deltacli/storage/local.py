@@ -1,4 +1,4 @@
-"""A table on a local file system, through `os` alone (importing fsspec costs more than the work)."""
+"""A table on a local file system, through `os` alone (fsspec costs more than the work)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -84,7 +83,9 @@ class RemoteStore:
                         RemoteEntry(name, False, one["Size"], _millis(one["LastModified"]))
                     )
             for one in page.get("CommonPrefixes", ()):
-                found.append(RemoteEntry(one["Prefix"].rstrip("/").rsplit("/", 1)[-1], True, 0, None))
+                found.append(
+                    RemoteEntry(one["Prefix"].rstrip("/").rsplit("/", 1)[-1], True, 0, None)
+                )
             if not page.get("IsTruncated"):
                 return found
             token = {"ContinuationToken": page["NextContinuationToken"]}
@@ -144,8 +145,13 @@ class RemoteStore:
 
 
 def _open_filesystem(scheme: str, url: str, options: dict[str, Any]) -> tuple[Any, str]:
+    import logging
+
     import fsspec
 
+    # Drivers log failures that they also raise; one clear error is enough.
+    for name in ("gcsfs", "azure", "aiohttp", "asyncio", "botocore", "s3fs"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     extra = _EXTRAS.get(scheme)
     if scheme == "s3":
         options = _s3_options(options)
@@ -156,6 +162,11 @@ def _open_filesystem(scheme: str, url: str, options: dict[str, Any]) -> tuple[An
             f"{scheme}:// needs a package that is not installed: {exc}",
             hint=f"pip install 'deltacli[{extra}]'" if extra else "install the fsspec driver",
             location=url,
+        ) from exc
+    except TypeError as exc:
+        raise UsageError(
+            f"the {scheme} driver does not take these storage options: {_first_line(exc)}",
+            hint="see the documentation of the fsspec driver",
         ) from exc
     except ValueError as exc:
         if "rotocol not known" not in str(exc):
@@ -174,9 +185,7 @@ def _open_filesystem(scheme: str, url: str, options: dict[str, Any]) -> tuple[An
 def _s3_options(options: dict[str, Any]) -> dict[str, Any]:
     """s3fs wants some settings nested; a flat `--storage-option KEY=VALUE` reaches them all."""
     flat = dict(options)
-    client = {
-        name: flat.pop(name) for name in ("endpoint_url", "region_name") if name in flat
-    }
+    client = {name: flat.pop(name) for name in ("endpoint_url", "region_name") if name in flat}
     if client:
         flat["client_kwargs"] = client
     if isinstance(flat.get("anon"), str):
@@ -204,9 +213,7 @@ def _name(info: Mapping[str, Any]) -> str:
 
 
 def _entry(info: Mapping[str, Any]) -> RemoteEntry:
-    moment = next(
-        (info[key] for key in _TIME_KEYS if info.get(key) is not None), None
-    )
+    moment = next((info[key] for key in _TIME_KEYS if info.get(key) is not None), None)
     return RemoteEntry(
         _name(info), info.get("type") == "directory", int(info.get("size") or 0), _millis(moment)
     )
@@ -292,6 +299,5 @@ def _is_transient(exc: BaseException) -> bool:
     status = _http_status(exc)
     if status is not None:
         return status == 429 or status >= 500
-    if isinstance(exc, OSError):
-        return exc.errno in (errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.EAGAIN)
-    return isinstance(exc, TimeoutError | ConnectionError)
+    # Drivers repeat failed connections themselves; what a server says is for us to judge.
+    return False

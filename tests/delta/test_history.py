@@ -96,7 +96,11 @@ def test_every_key_of_commit_info_is_kept(table: TableBuilder) -> None:
     row = history(table).rows[0]
     assert row["version"] == 1
     assert row["operationParameters"] == info["operationParameters"]
-    assert row["extra"] == {"clientVersion": "delta-rs.1", "version": 77, "nested": {"deep": [1, 2]}}
+    assert row["extra"] == {
+        "clientVersion": "delta-rs.1",
+        "version": 77,
+        "nested": {"deep": [1, 2]},
+    }
     assert row["tags"] == {"t": "1"}
     assert row["userId"] is None
 
@@ -112,7 +116,9 @@ def test_numbers_stay_as_they_stand() -> None:
 
 def test_commit_info_may_stand_anywhere(table: TableBuilder) -> None:
     table.start()
-    table.commit(add('x","commitInfo":{"operation":"FAKE"}'), commit_info("REAL"), commit_info("2nd"))
+    table.commit(
+        add('x","commitInfo":{"operation":"FAKE"}'), commit_info("REAL"), commit_info("2nd")
+    )
     table.commit(add("y"))
     found = history(table)
     assert [row["operation"] for row in found.rows] == [None, "REAL", "CREATE TABLE"]

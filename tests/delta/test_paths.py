@@ -36,7 +36,7 @@ U = "0e42c15b-17cc-4918-990d-2ff76e918e4d"
         ("10.json", Kind.FOREIGN),
         (f"0{V}.json", Kind.FOREIGN),
         (f"{V}.JSON", Kind.FOREIGN),
-        ("٠" * 20 + ".json", Kind.FOREIGN),
+        ("\u0660" * 20 + ".json", Kind.FOREIGN),
         (f"{'9' * 20}.json", Kind.FOREIGN),
         (f"{V}.checkpoint.0000000003.0000000002.parquet", Kind.FOREIGN),
         (f"{V}.checkpoint.0000000000.0000000002.parquet", Kind.FOREIGN),

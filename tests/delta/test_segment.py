@@ -13,7 +13,16 @@ from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.errors import CorruptLog, DeltaCliError, NotFound, UnreadableCheckpoint
 from deltacli.local.engine import LocalEngine
 from deltacli.storage.memory import MemoryStore
-from tests.builder import TableBuilder, add, commit_info, features, lines, metadata, protocol, remove
+from tests.builder import (
+    TableBuilder,
+    add,
+    commit_info,
+    features,
+    lines,
+    metadata,
+    protocol,
+    remove,
+)
 
 U1, U2 = "0e42c15b-17cc-4918-990d-2ff76e918e4d", "fe42c15b-17cc-4918-990d-2ff76e918e4d"
 STATE = [protocol(), metadata()]
@@ -60,7 +69,7 @@ def test_the_newest_checkpoint_not_after_the_target_is_used(table: TableBuilder)
     grown(table, 6)
     checkpointed(table, 2)
     checkpointed(table, 4)
-    best = [segments(list_log(table.store), version)[0] for version in (1, 2, 3, 4, 6)]
+    best = [next(segments(list_log(table.store), version)) for version in (1, 2, 3, 4, 6)]
     bases = [segment.checkpoint.version if segment.checkpoint else None for segment in best]
     assert bases == [None, 2, 2, 4, 4]
     assert paths(load(table, 3)) == {"0", "1", "2", "3"}
@@ -93,7 +102,7 @@ def test_an_incomplete_checkpoint_does_not_count(table: TableBuilder) -> None:
     table.put(f"{3:020}.checkpoint.parquet", b"")
     listing = list_log(table.store)
     assert [one.version for one in listing.checkpoints] == [2]
-    assert listing.incomplete == (3, 4)
+    assert {file.version for file in listing.incomplete} == {3, 4}
     snapshot = load(table)
     assert paths(snapshot) == set("01234")
     assert any("incomplete" in warning for warning in snapshot.warnings)
@@ -102,7 +111,7 @@ def test_an_incomplete_checkpoint_does_not_count(table: TableBuilder) -> None:
 def test_a_huge_number_of_parts_costs_nothing(table: TableBuilder) -> None:
     grown(table, 1)
     table.put(f"{1:020}.checkpoint.{1:010}.{9_999_999_999:010}.parquet", b"x")
-    assert list_log(table.store).incomplete == (1,)
+    assert len(list_log(table.store).incomplete) == 1
 
 
 def test_a_gap_is_named(table: TableBuilder) -> None:
@@ -318,7 +327,7 @@ BAD_COMMITS = [
     (b"[1]", "not a JSON object"),
     (b'{"add":{"size":1}}', "no path"),
     (b'{"add":{"path":1,"size":1}}', "no path"),
-    (b'{"add":{"path":"x","size":"1"}}', "no size"),
+    (b'{"add":{"path":"x","size":"1"}}', "size of add is not a long"),
     (b'{"add":[]}', "not an object"),
     (b'{"protocol":{"minReaderVersion":"1"}}', "not an integer"),
     (b'{"txn":{"appId":"a"}}', "version is missing"),
@@ -354,9 +363,7 @@ def test_a_commit_is_applied_whole_or_not_at_all(
         lines([{"commitInfo": {"big": 1, "e": 0}}, add("1")]).replace(b'"e": 0', b'"e": 1e400'),
     ],
 )
-def test_what_careless_or_later_writers_do_is_accepted(
-    table: TableBuilder, content: bytes
-) -> None:
+def test_what_careless_or_later_writers_do_is_accepted(table: TableBuilder, content: bytes) -> None:
     table.start(add("0"))
     table.commit_bytes(content)
     assert paths(load(table)) == {"0", "1"}

@@ -30,7 +30,10 @@ NESTED = {
     "type": "struct",
     "fields": [
         column("a", "decimal(38, 10)", False, comment="c"),
-        column("m", {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": False}),
+        column(
+            "m",
+            {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": False},
+        ),
         column(
             "l",
             {
@@ -75,12 +78,18 @@ def test_a_broken_schema_is_told(text: str) -> None:
 
 
 def test_physical_names_are_translated_at_every_depth() -> None:
-    inner = {"type": "struct", "fields": [column("x", **{"delta.columnMapping.physicalName": "c2"})]}
+    inner = {
+        "type": "struct",
+        "fields": [column("x", **{"delta.columnMapping.physicalName": "c2"})],
+    }
     schema = parse_schema(
         json.dumps(
             {
                 "type": "struct",
-                "fields": [column("s", inner, **{"delta.columnMapping.physicalName": "c1"}), column("p")],
+                "fields": [
+                    column("s", inner, **{"delta.columnMapping.physicalName": "c1"}),
+                    column("p"),
+                ],
             }
         )
     )

@@ -24,7 +24,17 @@ from deltacli.operations.records import Columns, Listing
 from deltacli.render.formats import Format
 from deltacli.render.records import render_listing
 from deltacli.storage import open_store
-from tests.builder import NOW_MS, TableBuilder, add, column, features, metadata, protocol, remove, vector
+from tests.builder import (
+    NOW_MS,
+    TableBuilder,
+    add,
+    column,
+    features,
+    metadata,
+    protocol,
+    remove,
+    vector,
+)
 from tests.test_golden import GOLDEN, PUBLISHED, READABLE
 
 STATS = '{"numRecords":7,"minValues":{"id":1.50,"s":"a\\"b"},"nullCount":{}}'
@@ -71,9 +81,7 @@ def test_rows_of_a_checkpoint_equal_rows_of_commits(
 
 
 def test_each_field_of_a_row(table: TableBuilder) -> None:
-    table.commit(
-        features("deletionVectors"), metadata(*COLUMNS, partition_by=("p", "q")), *HOSTILE
-    )
+    table.commit(features("deletionVectors"), metadata(*COLUMNS, partition_by=("p", "q")), *HOSTILE)
     rows = by_path(jsonl(list_files(load(table))))
     plain = rows["plain"]
     assert plain["location"] == "memory://table/plain"
@@ -110,7 +118,9 @@ def test_mapped_columns_are_shown_by_their_names(table: TableBuilder) -> None:
         column("id", **{"delta.columnMapping.physicalName": "c1"}),
         column("p", "string", **{"delta.columnMapping.physicalName": "c2"}),
     ]
-    head = [features("columnMapping"), metadata(*columns, partition_by=["p"])]
+    configuration = {"delta.columnMapping.mode": "name"}
+    table_metadata = metadata(*columns, partition_by=["p"], configuration=configuration)
+    head = [features("columnMapping"), table_metadata]
     stats = '{"numRecords":1,"minValues":{"c1":5},"nullCount":{"c1":0}}'
     files = [add("a", partitionValues={"c2": "x"}, stats=stats)]
     table.commit(*head, *files)
@@ -161,7 +171,10 @@ def test_partitions_add_up_to_the_table(name: str) -> None:
 
 def test_partitions_are_sorted_by_value_and_show_skew(table: TableBuilder) -> None:
     head = [protocol(), metadata(column("p", "integer"), partition_by=["p"])]
-    files = [add(f"f{p}", size, partitionValues={"p": p}) for p, size in (("10", 300), ("9", 50), (None, 10))]
+    files = [
+        add(f"f{p}", size, partitionValues={"p": p})
+        for p, size in (("10", 300), ("9", 50), (None, 10))
+    ]
     table.commit(*head, *files)
     rows: list[Any] = list(list_partitions(load(table)).rows)
     assert [row["partitionValues"]["p"] for row in rows] == [None, "9", "10"]

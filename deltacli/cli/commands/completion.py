@@ -35,4 +35,4 @@ def completion(
     from deltacli.cli.session import Session
     from deltacli.cli.tree import command_tree
 
-    Session(options).show_lines(script(shell.value, command_tree()).splitlines())
+    Session(options).show_text(script(shell.value, command_tree()))

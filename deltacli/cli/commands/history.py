@@ -10,8 +10,9 @@ from deltacli.cli.options import AllowCatalogOpt, CommonOptions, TableArg
 from deltacli.cli.session import Session
 from deltacli.delta.segment import list_log
 from deltacli.errors import UsageError
+from deltacli.operations.chart import add_sizes
 from deltacli.operations.history import HistoryRange, describe_history
-from deltacli.render.formats import Format
+from deltacli.render.chart import size_chart
 
 EXAMPLES = (
     ("deltacli history ./orders", "all commits, newest first"),
@@ -30,11 +31,13 @@ def history(
     ] = None,
     first: Annotated[
         int | None,
-        typer.Option("--from", metavar="V", help="From this version on.", show_default=False),
+        typer.Option(
+            "--from", metavar="V", min=0, help="From this version on.", show_default=False
+        ),
     ] = None,
     last: Annotated[
         int | None,
-        typer.Option("--to", metavar="V", help="Up to this version.", show_default=False),
+        typer.Option("--to", metavar="V", min=0, help="Up to this version.", show_default=False),
     ] = None,
     operation: Annotated[
         str | None,
@@ -66,21 +69,9 @@ def history(
         last = int(at[1:])
     wanted = HistoryRange(limit, first, last, operation)
     listing = list_log(store)
-    if not allow_catalog_managed:
-        session.refuse_if_catalog_managed(store, listing)
-    found = describe_history(store, listing, wanted)
-    lines: list[str] = []
-    if chart:
-        from deltacli.operations.chart import add_sizes
-
-        sizes = add_sizes(found, store, listing, session.engine)
-        if session.format is Format.TABLE:
-            from deltacli.render.chart import size_chart
-
-            lines = size_chart(sizes)
-    session.show(found.listing())
-    if lines:
-        session.show_lines(["", *lines])
+    found = describe_history(store, listing, wanted, allow_catalog_managed=allow_catalog_managed)
+    sizes = add_sizes(found, store, listing, session.engine) if chart else {}
+    session.show(found.listing(size_chart(sizes)))
     session.warn(found.warnings)
     for note in found.notes:
         session.note(note)

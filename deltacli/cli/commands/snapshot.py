@@ -97,7 +97,8 @@ def snapshot(
         from deltacli.operations.changes import diff_snapshots
 
         old = session.other_version(found, diff)
-        session.show(_picked(diff_snapshots(old, found), session))
+        session.show(diff_snapshots(old, found))
+        session.warn(old.warnings)
     else:
         session.show(_view(session, found, views[0] if views else None))
     session.warn(found.warnings)
@@ -117,12 +118,3 @@ def _view(session: Session, found: Snapshot, view: str | None) -> Document | Lis
     if view == "--domains":
         return describe.list_domains(found)
     return describe.list_columns(found)
-
-
-def _picked(document: Document, session: Session) -> Document:
-    if session.fields is None:
-        return document
-    for name in session.fields:
-        if name not in document.values:
-            raise describe.unknown_field(name, tuple(document.values))
-    return Document({name: document.values[name] for name in session.fields}, document.title)
