@@ -6,7 +6,7 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import IO, Any, TypeVar
 
 from deltacli.errors import AlreadyExists, FileMissing, Refused, StorageError, UsageError
@@ -234,7 +234,7 @@ def _millis(moment: Any) -> int | None:
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-        return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
+        return int(since // timedelta(milliseconds=1))
     if isinstance(moment, int | float):
         return int(moment * 1000)
     return None
@@ -284,11 +284,11 @@ def _http_status(exc: BaseException) -> int | None:
         if isinstance(response, Mapping):
             code = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
             if isinstance(code, int):
-                return code
+                return int(code)
         for name in ("status", "status_code", "code"):
             code = getattr(seen, name, None)
             if isinstance(code, int):
-                return code
+                return int(code)
         seen = seen.__cause__
     return None
 

@@ -1,0 +1,133 @@
+"""Completions, man page and reference agree with the program, and the shells accept them."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    return done.stdout
+
+
+def test_the_generated_files_are_fresh() -> None:
+    run(sys.executable, "docs/generate.py", "--check")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_command_prints_the_installed_script(shell: str) -> None:
+    name = {"bash": "deltacli.bash", "zsh": "_deltacli", "fish": "deltacli.fish"}[shell]
+    printed = run(sys.executable, "-m", "deltacli", "completion", shell)
+    assert printed == (ROOT / "completions" / name).read_text()
+
+
+def bash_words(*words: str) -> set[str]:
+    script = (
+        f"source completions/deltacli.bash; COMP_WORDS=({' '.join(words)}); "
+        f"COMP_CWORD={len(words) - 1}; "
+        "[ \"${words[-1]}\" = \"''\" ] && COMP_WORDS[-1]=''; _deltacli; "
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    return set(run("bash", "-c", script).split())
+
+
+def test_bash_completes() -> None:
+    assert bash_words("deltacli", "sn") == {"snapshot"}
+    assert {"--files", "--fields"} <= bash_words("deltacli", "snapshot", "--fi")
+    assert bash_words("deltacli", "history", "-o", "j") == {"json", "jsonl"}
+    assert bash_words("deltacli", "completion", "z") == {"zsh"}
+    assert "examples" in bash_words("deltacli", "snapshot", "exam")
+
+
+def need(shell: str) -> str:
+    path = shutil.which(shell)
+    if path is None:
+        pytest.skip(f"{shell} is not installed")
+    return path
+
+
+def test_fish_completes() -> None:
+    fish = need("fish")
+
+    def words(line: str) -> set[str]:
+        script = f'source completions/deltacli.fish; complete -C "{line}"'
+        return {one.split("\t")[0] for one in run(fish, "-N", "-c", script).splitlines()}
+
+    assert words("deltacli sn") == {"snapshot"}
+    assert {"--files", "--fields"} <= words("deltacli snapshot --fi")
+    assert words("deltacli history -o j") == {"json", "jsonl"}
+    assert words("deltacli completion z") == {"zsh"}
+
+
+def test_zsh_completes(tmp_path: Path) -> None:
+    zsh = need("zsh")
+    (tmp_path / ".zshrc").write_text(
+        f"PS1='> '; fpath=({ROOT}/completions $fpath); autoload -U compinit; "
+        f"compinit -u -d {tmp_path}/dump; bindkey '^I' complete-word; print ready\n"
+    )
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ.update(ZDOTDIR=str(tmp_path), TERM="dumb", HOME=str(tmp_path))
+        os.chdir(ROOT)
+        os.execv(zsh, [zsh, "-i"])
+    seen = read_until(terminal, "ready")
+    for typed, expected in (
+        ("deltacli sn\t", "snapshot"),
+        ("deltacli snapshot --tomb\t", "--tombstones"),
+        ("deltacli history -o jsonl --cha\t", "--chart"),
+        ("deltacli completion fi\t", "fish"),
+    ):
+        os.write(terminal, b"\x15" + typed.encode())
+        seen = read_until(terminal, expected)
+        assert expected in seen, (typed, seen)
+    os.write(terminal, b"\x15exit\n")
+    os.close(terminal)
+    os.waitpid(child, 0)
+
+
+def read_until(terminal: int, text: str) -> str:
+    seen = ""
+    end = time.monotonic() + 20
+    while text not in seen and time.monotonic() < end:
+        if select.select([terminal], [], [], 0.2)[0]:
+            seen += os.read(terminal, 4096).decode(errors="replace")
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen)
+
+
+def test_the_man_page_is_sound() -> None:
+    man = shutil.which("man")
+    if man is None:
+        pytest.skip("man is not installed")
+    done = subprocess.run(
+        [man, "--warnings", "-l", str(ROOT / "docs/deltacli.1")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "MANPAGER": "cat", "LC_ALL": "C.UTF-8"},
+    )
+    if "minimized" in done.stdout:
+        pytest.skip("man is a stub here")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "--tombstones" in done.stdout
+
+
+def test_the_wheel_installs_completions_and_man_page(tmp_path: Path) -> None:
+    import tomllib
+
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    shared = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
+    assert all((ROOT / source).exists() for source in shared)
+    assert any(target.startswith("share/man") for target in shared.values())
