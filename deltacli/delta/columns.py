@@ -72,9 +72,14 @@ def _records_of(texts: Any) -> Any:
 _MUST_ESCAPE = b'"\\' + bytes(range(32)) + b"\x7f"
 
 
+def needs_escape(texts: Any) -> bool:
+    """Whether a string column holds what JSON strings must escape."""
+    return contains_any(texts, _MUST_ESCAPE)
+
+
 def json_strings(texts: Any) -> Any:
     """A string column as JSON strings; null stays null."""
-    if contains_any(texts, _MUST_ESCAPE):
+    if needs_escape(texts):
         quoted = [
             None if one is None else json_text.dump(one).decode() for one in texts.to_pylist()
         ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any, Protocol
 
 from deltacli.delta.replay import Reconciled
@@ -46,11 +47,19 @@ class Totals:
             setattr(self, name, getattr(self, name) - getattr(other, name))
 
 
-@dataclass(frozen=True, slots=True)
 class FileBatch:
-    """Some file actions as columns: an Arrow record batch named by the action's fields."""
+    """Some file actions as columns: an Arrow record batch named by the action's fields.
 
-    columns: Any
+    The columns are made when they are asked for, on whichever thread asks. Making them
+    raises UnreadableCheckpoint if they turn out to be broken.
+    """
+
+    def __init__(self, make: Callable[[], Any]):
+        self._make = make
+
+    @cached_property
+    def columns(self) -> Any:
+        return self._make()
 
 
 ADD_FIELDS = (

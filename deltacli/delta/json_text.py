@@ -39,15 +39,20 @@ _MAX_DEPTH = 200
 
 
 def _has_float(value: Any, depth: int) -> bool:
-    kind = type(value)
-    if kind is dict:
+    if type(value) is dict:
         value = value.values()
-    elif kind is not list:
-        return kind is float
+    elif type(value) is not list:
+        return type(value) is float
     if not depth:
         raise ValueError("nested too deeply")
-    found = [_has_float(one, depth - 1) for one in value]
-    return any(found)
+    found = False
+    for one in value:
+        kind = type(one)
+        if kind is float:
+            found = True
+        elif kind is dict or kind is list:
+            found |= _has_float(one, depth - 1)
+    return found
 
 
 def load_exact(text: bytes | str) -> Any:

@@ -155,6 +155,8 @@ class Snapshot:
             batches = self.reader.files(self.state, action, fields)
             try:
                 first = next(batches, None)
+                if first is not None:
+                    _ = first.columns  # broken pages show here, while there is another way
             except UnreadableCheckpoint as error:
                 yield from self._without_checkpoint(error).files(action, fields)
                 return

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.delta import json_text
-from deltacli.delta.columns import json_strings
+from deltacli.delta.columns import json_strings, needs_escape
 from deltacli.operations.records import Columns
 
 
@@ -19,28 +18,31 @@ def json_objects(columns: Columns, names: Sequence[str], separator: bytes) -> me
     literal = "{"
     for position, name in enumerate(names):
         literal += ("," if position else "") + json_text.dump(name).decode() + ":"
-        value = _json_column(columns, name)
+        value, quote = _json_column(columns, name)
         if value is None:
             literal += "null"
         else:
-            pieces += [literal, value]
-            literal = ""
-    pieces.append(literal + "}")
-    if len(pieces) == 1:
-        return memoryview(separator.join([pieces[0].encode()] * columns.num_rows))
-    lines = pc.binary_join_element_wise(*pieces, "")
-    whole = pa.ListArray.from_arrays(pa.array([0, columns.num_rows], pa.int32()), lines)
-    return memoryview(pc.binary_join(whole, separator.decode())[0].as_buffer())
+            pieces += [literal + quote, value]
+            literal = quote
+    end = literal + "}"
+    if not pieces:
+        return memoryview(separator.join([end.encode()] * columns.num_rows))
+    # Each text ends with the separator, so the column's data are the joined rows already.
+    texts = pc.binary_join_element_wise(*pieces, end + separator.decode(), "")
+    return memoryview(texts.buffers()[2])[: -len(separator)]
 
 
-def _json_column(columns: Columns, name: str) -> Any:
-    """JSON values without nulls, or None if all are null."""
+def _json_column(columns: Columns, name: str) -> tuple[Any, str]:
+    """A column to be put between two quotes (which may be none); None if all is null."""
     if name in columns.text:
-        texts = json_strings(columns.text[name])
+        texts = columns.text[name]
+        if not texts.null_count and not needs_escape(texts):
+            return texts, '"'
+        texts = json_strings(texts)
     elif name in columns.json:
         texts = columns.json[name]
     else:
-        return None
+        return None, ""
     if texts.null_count == len(texts):
-        return None
-    return pc.fill_null(texts, "null") if texts.null_count else texts
+        return None, ""
+    return (pc.fill_null(texts, "null") if texts.null_count else texts), ""

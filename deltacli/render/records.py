@@ -61,9 +61,12 @@ def _json_blocks(
     rows: Iterable[Row | Pending], names: Sequence[str], separator: bytes
 ) -> Iterator[Any]:
     """One or many rows as JSON objects; many are shaped on other threads, in order."""
+    wanted = tuple(names)
 
     def one(row: Row) -> bytes:
-        return json_text.dump({name: row.get(name) for name in names})
+        if tuple(row) != wanted:
+            row = {name: row.get(name) for name in names}
+        return json_text.dump(row)
 
     def many(pending: Pending) -> Any:
         made = pending.make()
@@ -74,7 +77,10 @@ def _json_blocks(
         return separator.join(map(one, made))
 
     for item in _ahead(rows, many):
-        yield one(item) if isinstance(item, Mapping) else item
+        if isinstance(item, Mapping):
+            yield one(item)
+        elif len(item):
+            yield item
 
 
 def _ahead(rows: Iterable[Row | Pending], finish: Callable[[Pending], Any]) -> Iterator[Any]:
