@@ -335,9 +335,9 @@ def _flatten(struct: Any) -> Any:
     """A struct column as a batch of its fields."""
     names = [struct.type.field(i).name for i in range(struct.type.num_fields)]
     columns = dict(zip(names, struct.flatten(), strict=True))
-    for name in ("path", "stats", "clusteringProvider"):
-        if name in columns and columns[name].type != pa.string():
-            columns[name] = columns[name].cast(pa.string())
+    for name, kind in _OWN_TYPES.items():
+        if name in columns and columns[name].type != kind:
+            columns[name] = columns[name].cast(kind)
     if "stats_parsed" in columns:
         # Python has no nanoseconds, and statistics are kept to milliseconds.
         parsed = columns["stats_parsed"]
@@ -346,9 +346,9 @@ def _flatten(struct: Any) -> Any:
 
 
 def _is_text(kind: Any) -> bool:
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
-    )
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
 def _is_text_map(kind: Any) -> bool:
@@ -379,6 +379,19 @@ _REQUIRED = {
     "add": ("path", "size"),
     "remove": ("path",),
     "deletionVector": ("storageType", "cardinality"),
+}
+
+
+# Writers may leave a hint in the file that makes Arrow read texts as other kinds of text.
+_OWN_TYPES: Mapping[str, Any] = {
+    "path": pa.string(),
+    "stats": pa.string(),
+    "clusteringProvider": pa.string(),
+    "partitionValues": pa.map_(pa.string(), pa.string()),
+    "tags": pa.map_(pa.string(), pa.string()),
+    "size": pa.int64(),
+    "modificationTime": pa.int64(),
+    "deletionTimestamp": pa.int64(),
 }
 
 

@@ -14,6 +14,8 @@ from deltacli.operations.records import Columns
 
 def json_objects(columns: Columns, names: Sequence[str], separator: bytes) -> memoryview:
     """The rows as JSON objects, joined by `separator`."""
+    if not columns.num_rows:
+        return memoryview(b"")
     pieces: list[Any] = []
     literal = "{"
     for position, name in enumerate(names):

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.engine import ADD_FIELDS, FileBatch
+from deltacli.delta.engine import ADD_FIELDS, FileBatch, Want
 from deltacli.delta.snapshot import Snapshot, load_snapshot
+from deltacli.errors import CorruptLog, Refused, UnreadableCheckpoint
 from deltacli.local.engine import LocalEngine
 from deltacli.operations.file_columns import file_columns
 from deltacli.operations.files import (
@@ -156,8 +157,6 @@ def test_columns_and_rows_agree_on_tables_of_other_writers(name: str) -> None:
 
 @pytest.mark.parametrize("name", READABLE + PUBLISHED)
 def test_partitions_add_up_to_the_table(name: str) -> None:
-    from deltacli.delta.engine import Want
-
     store = open_store(str(GOLDEN / name))
     snapshot = load_snapshot(store, LocalEngine, allow_catalog_managed=True)
     totals = snapshot.totals(frozenset(Want), NOW_MS)
@@ -199,3 +198,157 @@ def test_a_listing_of_nothing_is_an_empty_array(table: TableBuilder, tmp_path: P
     written: list[bytes] = []
     render_listing(list_files(load(table)), None, Format.JSON, lambda b: written.append(bytes(b)))
     assert json.loads(b"".join(written)) == []
+
+
+# -- checkpoints that lie ------------------------------------------------------------------
+
+
+def rewritten(table: TableBuilder, version: int, change: Any) -> None:
+    """The classic checkpoint of a version with its Arrow table changed."""
+    import io
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    name = f"{version:020}.checkpoint.parquet"
+    whole = pq.read_table(io.BytesIO(table.store.read(f"_delta_log/{name}")))
+    columns = {one: whole.column(one).combine_chunks() for one in whole.column_names}
+    columns["add"] = change(pa, columns["add"])
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    table.put(name, sink.getvalue())
+
+
+def with_field(name: str, make: Any) -> Any:
+    """A change of one field of the add struct; `make` gives its new values, or None to drop it."""
+
+    def change(pa: Any, adds: Any) -> Any:
+        fields = {adds.type.field(i).name: adds.field(i) for i in range(adds.type.num_fields)}
+        made = make(pa, fields.get(name))
+        fields.pop(name, None)
+        if made is not None:
+            fields[name] = made
+        return pa.StructArray.from_arrays(list(fields.values()), list(fields), mask=adds.is_null())
+
+    return change
+
+
+def strings(pa: Any, one: Any) -> Any:
+    return pa.array(["x"] * len(one))
+
+
+def numbers(pa: Any, one: Any) -> Any:
+    return pa.array([7] * len(one), pa.int64())
+
+
+LIES = {
+    "no path": ("path", lambda pa, one: None),
+    "path of numbers": ("path", numbers),
+    "no size": ("size", lambda pa, one: None),
+    "size of texts": ("size", strings),
+    "null sizes": ("size", lambda pa, one: pa.nulls(len(one), pa.int64())),
+    "times of texts": ("modificationTime", strings),
+    "partition values of numbers": ("partitionValues", numbers),
+    "tags of texts": ("tags", strings),
+    "vectors of texts": ("deletionVector", strings),
+    "stats of numbers": ("stats", numbers),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_checkpoint_with_wrong_columns_is_passed_by(table: TableBuilder, lie: str) -> None:
+    head = [protocol(), metadata(*COLUMNS, partition_by=("p",))]
+    files = [add(f"f{n}", 5, partitionValues={"p": str(n)}) for n in range(3)]
+    table.commit(*head, *files)
+    table.checkpoint(0, [*head, *files])
+    rewritten(table, 0, with_field(*LIES[lie]))
+    table.commit(add("late", 5, partitionValues={"p": "9"}))
+    snapshot = load(table)
+    assert snapshot.totals(frozenset(Want), NOW_MS).files == 4
+    assert any("checkpoint.parquet" in warning for warning in snapshot.warnings)
+    assert len(jsonl(list_files(snapshot))) == 4
+    assert len(list(list_partitions(snapshot).rows)) == 4
+    table.store.delete(f"_delta_log/{0:020}.json")
+    with pytest.raises(UnreadableCheckpoint):
+        load(table)
+
+
+ODD = {
+    "large strings": ("path", lambda pa, one: one.cast(pa.large_string())),
+    "string views": ("clusteringProvider", lambda pa, one: one.cast(pa.string_view())),
+    "dictionaries": ("path", lambda pa, one: one.dictionary_encode()),
+    "small sizes": ("size", lambda pa, one: one.cast(pa.int32())),
+    "parsed stats without counts": (
+        "stats_parsed",
+        lambda pa, one: pa.array([{"minValues": {"id": 1}}] * 6),
+    ),
+    "parsed stats in nanoseconds": (
+        "stats_parsed",
+        lambda pa, one: pa.array(
+            [{"numRecords": 10, "minValues": {"t": 1_700_000_000_123_456_789}}] * 6,
+            pa.struct(
+                [
+                    ("numRecords", pa.int32()),
+                    ("minValues", pa.struct([("t", pa.timestamp("ns", "UTC"))])),
+                ]
+            ),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("oddity", ODD)
+def test_what_other_engines_may_write_is_read(table: TableBuilder, oddity: str) -> None:
+    head = [protocol(), metadata(*COLUMNS, partition_by=("p",))]
+    files = [add(f"f{n}", 5, partitionValues={"p": str(n)}) for n in range(4)]
+    table.checkpoint(0, [*head, *files])
+    rewritten(table, 0, with_field(*ODD[oddity]))
+    snapshot = load(table)
+    totals = snapshot.totals(frozenset(Want), NOW_MS)
+    assert (totals.files, totals.bytes, totals.records) == (4, 20, 40)
+    rows = jsonl(list_files(snapshot))
+    assert {row["path"] for row in rows} == {f"f{n}" for n in range(4)}
+    assert all(row["numRecords"] == 10 for row in rows)
+    assert len(list(list_partitions(snapshot).rows)) == 4
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_flipped_byte_gives_the_right_answer_or_a_clean_error(
+    table: TableBuilder, seed: int
+) -> None:
+    import random
+
+    chance = random.Random(seed)
+    head = [protocol(), metadata(*COLUMNS, partition_by=("p",))]
+    files = [add(f"file-{n:06}", 5, partitionValues={"p": str(n % 7)}) for n in range(300)]
+    table.commit(*head, *files)
+    table.checkpoint(0, [*head, *files])
+    name = f"{0:020}.checkpoint.parquet"
+    content = bytearray(table.store.read(f"_delta_log/{name}"))
+    for _ in range(chance.choice([1, 3, 50])):
+        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+    table.put(name, bytes(content))
+    try:
+        snapshot = load(table)
+        snapshot.totals(frozenset(Want), NOW_MS)
+        jsonl(list_files(snapshot))
+        list(list_partitions(snapshot).rows)
+    except CorruptLog:
+        pass
+    except Refused as error:
+        assert "unsupported" in error.message  # noqa: PT017
+
+
+def test_broken_pages_fall_back_to_the_commits(table: TableBuilder) -> None:
+    head = [protocol(), metadata(*COLUMNS)]
+    files = [add(f"{n:064}", n) for n in range(3000)]
+    table.commit(*head, *files)
+    table.checkpoint(0, [*head, *files], row_group_size=5000)
+    name = f"{0:020}.checkpoint.parquet"
+    content = bytearray(table.store.read(f"_delta_log/{name}"))
+    content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
+    table.put(name, bytes(content))
+    snapshot = load(table)
+    assert snapshot.totals(frozenset(Want), NOW_MS).bytes == sum(range(3000))
+    assert any("cannot be read" in warning for warning in snapshot.warnings)
+    assert len(jsonl(list_files(load(table)))) == 3000
