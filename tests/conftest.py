@@ -14,6 +14,9 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.storage.memory import MemoryStore
 from tests.builder import TableBuilder
+from tests.s3 import s3_endpoint
+
+__all__ = ["s3_endpoint"]
 
 ROOT = Path(__file__).resolve().parent.parent
 

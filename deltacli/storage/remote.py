@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -164,10 +165,7 @@ def _open_filesystem(scheme: str, url: str, options: dict[str, Any]) -> tuple[An
             location=url,
         ) from exc
     except TypeError as exc:
-        raise UsageError(
-            f"the {scheme} driver does not take these storage options: {_first_line(exc)}",
-            hint="see the documentation of the fsspec driver",
-        ) from exc
+        raise _bad_option(exc) from exc
     except ValueError as exc:
         if "rotocol not known" not in str(exc):
             raise StorageError(f"{url}: {exc}", hint="check the storage options") from exc
@@ -247,8 +245,19 @@ def _explained(url: str) -> Iterator[None]:
         yield
     except (StorageError, Refused):
         raise
+    except TypeError as exc:
+        # Drivers take unknown options until the first request.
+        raise _bad_option(exc) from exc
     except Exception as exc:
         raise _translated(exc, url) from exc
+
+
+def _bad_option(exc: TypeError) -> UsageError:
+    named = re.search(r"unexpected keyword argument '(\w+)'", str(exc))
+    what = f"the option {named[1]!r}" if named else f"these options: {_first_line(exc)}"
+    return UsageError(
+        f"the storage driver does not take {what}", hint="see the documentation of the driver"
+    )
 
 
 def _translated(exc: Exception, url: str) -> StorageError:

@@ -294,6 +294,86 @@ def test_the_output_file_is_whole_or_absent(deltacli: Cli, orders: Path, tmp_pat
     assert sorted(one.name for one in tmp_path.iterdir()) == ["table"]
 
 
+def test_the_output_file_keeps_what_it_is(deltacli: Cli, orders: Path, tmp_path: Path) -> None:
+    target, link, fifo = tmp_path / "target", tmp_path / "link", tmp_path / "fifo"
+    target.write_text("old")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    assert deltacli("history", orders, "-o", "json", "--output-file", link).code == 0
+    assert link.is_symlink()
+    assert len(json.loads(target.read_text())) == 3
+    assert target.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(fifo)
+    reader = subprocess.Popen(["cat", str(fifo)], stdout=subprocess.PIPE)
+    assert deltacli("history", orders, "-o", "json", "--output-file", fifo).code == 0
+    assert len(json.loads(reader.communicate()[0])) == 3
+    assert fifo.is_fifo()
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no /dev/full here")
+def test_a_full_device_is_a_storage_error(orders: Path) -> None:
+    for arguments in (["history", str(orders), "-o", "json"], ["--version"]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "deltacli", *arguments],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == 7
+        assert "cannot write standard output" in done.stderr
+
+
+def test_closed_streams_do_not_mix(orders: Path) -> None:
+    program = f"{sys.executable} -m deltacli"
+    done = subprocess.run(
+        ["bash", "-c", f"{program} snapshot {orders} -o json >&-"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 7
+    done = subprocess.run(
+        ["bash", "-c", f"{program} snapshot /no/where 2>&-"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+
+
+@pytest.mark.parametrize("flags", [["-qo", "json"], ["-vojson"], ["--output=jsonl"]])
+def test_errors_are_json_wherever_json_is_asked_for(deltacli: Cli, flags: list[str]) -> None:
+    result = deltacli("snapshot", "/no/where", *flags)
+    assert json.loads(result.stderr.splitlines()[-1])["exitCode"] == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--at", "9" * 5000], ["--at", f"{'9' * 5000} days ago"], ["--at", "\u0663"], ["--diff", "x"]],
+)
+def test_odd_versions_are_usage_errors(deltacli: Cli, orders: Path, arguments: list[str]) -> None:
+    assert deltacli("snapshot", orders, *arguments).code == 2
+    assert deltacli("snapshot", "").code == 2
+    assert deltacli("history", orders, "--from", "-5").code == 2
+    assert deltacli("history", f"{orders}@v99").code == 3
+
+
+def test_deep_nesting_is_no_bug(deltacli: Cli, local_table: TableBuilder) -> None:
+    deep = "[" * 900 + "]" * 900
+    head = json.dumps(protocol()) + "\n" + json.dumps(metadata()) + "\n"
+    stats = json.dumps('{"numRecords":1,"x":' + "[" * 500 + "]" * 500 + "}")
+    local_table.commit_bytes(
+        f'{head}{{"commitInfo":{{"operation":{deep}}}}}\n'
+        f'{{"add":{{"path":"a","size":1,"stats":{stats}}}}}\n'.encode()
+    )
+    location = local_table.store.location
+    assert deltacli("history", location, "-o", "json").code == 5
+    for view in ([], ["--files"], ["--partitions"]):
+        assert deltacli("snapshot", location, *view, "-o", "json").code in (0, 5)
+
+
 def test_options_before_the_command_and_from_the_environment(
     deltacli: Cli, orders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,12 +440,16 @@ def run(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
 def test_a_closed_pipe_ends_quietly(local_table: TableBuilder) -> None:
     local_table.start(*(add(f"{number:0200}") for number in range(3000)))
     location = local_table.store.location
-    script = f"{sys.executable} -m deltacli snapshot {location} --files | head -1"
-    done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {script}"], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("\n") == 1
+    for fmt in ("tsv", "json", "table"):
+        script = f"{sys.executable} -m deltacli snapshot {location} --files -o {fmt} | head -1"
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {script}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.count("\n") == 1
 
 
 SLOW = """

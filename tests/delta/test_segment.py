@@ -10,12 +10,13 @@ from deltacli.delta.hint import BadHint, hint_checksums, parse_hint
 from deltacli.delta.paths import Kind
 from deltacli.delta.segment import earliest_rebuildable, list_for_latest, list_log, segments
 from deltacli.delta.snapshot import Snapshot, load_snapshot
-from deltacli.errors import CorruptLog, DeltaCliError, NotFound, UnreadableCheckpoint
+from deltacli.errors import CorruptLog, DeltaCliError, NotFound, Refused, UnreadableCheckpoint
 from deltacli.local.engine import LocalEngine
 from deltacli.storage.memory import MemoryStore
 from tests.builder import (
     TableBuilder,
     add,
+    column,
     commit_info,
     features,
     lines,
@@ -334,6 +335,17 @@ BAD_COMMITS = [
     (b"[" * 100_000, "line 1"),
     (b'{"a":' * 100_000, "line 1"),
     (b'{"add":{"path":"x","size":NaN}}', "line 1"),
+    (b'{"add":{"path":"x","size":1%s}}' % (b"0" * 400), "size of add is not a long"),
+    (b'{"add":{"path":"x","size":1,"deletionVector":"x"}}', "deletionVector"),
+    (b'{"add":{"path":"x","size":1,"deletionVector":[1]}}', "deletionVector"),
+    (b'{"add":{"path":"x","size":1,"deletionVector":{"cardinality":"x"}}}', "deletionVector"),
+    (b'{"add":{"path":"x","size":1,"tags":5}}', "tags of add is not a map"),
+    (b'{"add":{"path":"x","size":1,"partitionValues":[1]}}', "partitionValues of add"),
+    (b'{"add":{"path":"x","size":1,"modificationTime":"1"}}', "modificationTime of add"),
+    (b'{"remove":{"path":"x","deletionTimestamp":1.5}}', "deletionTimestamp of remove"),
+    (b'{"metaData":{"id":"x","configuration":[1]}}', "map of strings"),
+    (b'{"metaData":{"id":"x","format":{"options":[1]}}}', "map of strings"),
+    (b'{"protocol":5}', "not an object"),
 ]
 
 
@@ -404,3 +416,52 @@ def test_every_error_has_a_code_and_a_hint(table: TableBuilder) -> None:
         load(table)
     assert caught.value.exit_code == 5
     assert caught.value.hint
+
+
+def test_an_unreadable_hint_is_only_a_hint(local_table: TableBuilder) -> None:
+    import os
+
+    grown(local_table, 3)
+    whole = local_table.store.file_path("_delta_log/_last_checkpoint")
+    assert whole is not None
+    os.mkdir(whole)
+    snapshot = load(local_table)
+    assert snapshot.version == 3
+    assert any("_last_checkpoint" in warning for warning in snapshot.warnings)
+
+
+def test_files_that_vanish_after_listing_do_not_matter(local_table: TableBuilder) -> None:
+    import os
+
+    from deltacli.operations.describe import describe_snapshot
+
+    grown(local_table, 3)
+    folder = local_table.store.file_path("_delta_log")
+    assert folder is not None
+    # A dangling link is listed and has neither size nor time, as a file just removed.
+    for name in (".x.tmp", f"{3:020}.checkpoint.parquet", f"{2:020}.crc"):
+        os.symlink("nowhere", f"{folder}/{name}")
+    document = describe_snapshot(load(local_table), now_ms=0).values
+    assert (document["numFiles"], document["version"]) == (4, 3)
+
+
+def test_what_a_newer_protocol_looks_like_is_refused_before_it_is_judged(
+    table: TableBuilder,
+) -> None:
+    table.commit(protocol(3, 7, ["adaptiveMetadata"], ["adaptiveMetadata"]), metadata())
+    table.commit_bytes(b'{"add":{"contentRoot":"x"}}')
+    with pytest.raises(Refused, match="adaptiveMetadata"):
+        load(table)
+
+
+def test_a_type_change_that_no_reader_knows_is_refused(table: TableBuilder) -> None:
+    change = {"fromType": "string", "toType": "binary"}
+    widened = {"fromType": "byte", "toType": "decimal(4,1)"}
+    for changes, allowed in (([widened], True), ([widened, change], False), ([5], False)):
+        own = column("a", "binary", **{"delta.typeChanges": changes})
+        table.commit(features("typeWidening"), metadata(own), add("x"), version=0)
+        if allowed:
+            assert load(table).version == 0
+        else:
+            with pytest.raises(Refused, match="type change"):
+                load(table)
