@@ -11,42 +11,36 @@ _deltacli() {
         history:--to) COMPREPLY=(); return;;
         history:--operation) COMPREPLY=(); return;;
         history:--output|history:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
-        history:--output-file) COMPREPLY=($(compgen -f -- "$cur")); return;;
+        history:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         history:--fields) COMPREPLY=(); return;;
         history:--tz) COMPREPLY=(); return;;
         history:--storage-option) COMPREPLY=(); return;;
         snapshot:--at) COMPREPLY=(); return;;
         snapshot:--diff) COMPREPLY=(); return;;
         snapshot:--output|snapshot:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
-        snapshot:--output-file) COMPREPLY=($(compgen -f -- "$cur")); return;;
+        snapshot:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         snapshot:--fields) COMPREPLY=(); return;;
         snapshot:--tz) COMPREPLY=(); return;;
         snapshot:--storage-option) COMPREPLY=(); return;;
-        completion:--output|completion:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
-        completion:--output-file) COMPREPLY=($(compgen -f -- "$cur")); return;;
-        completion:--fields) COMPREPLY=(); return;;
-        completion:--tz) COMPREPLY=(); return;;
-        completion:--storage-option) COMPREPLY=(); return;;
+        completion:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         doctor:--output|doctor:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
-        doctor:--output-file) COMPREPLY=($(compgen -f -- "$cur")); return;;
+        doctor:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         doctor:--fields) COMPREPLY=(); return;;
-        doctor:--tz) COMPREPLY=(); return;;
-        doctor:--storage-option) COMPREPLY=(); return;;
     esac
     case "$command" in
-        "") COMPREPLY=($(compgen -W "history snapshot completion doctor help --help --version" -- "$cur"));;
+        "") COMPREPLY=($(compgen -W "history snapshot completion doctor --help --version" -- "$cur"));;
         history)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--limit -n --from --to --operation --chart --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
-            else COMPREPLY=($(compgen -f -- "$cur")); fi;;
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         snapshot)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --files --tombstones --partitions --transactions --domains --schema --diff --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
-            else COMPREPLY=($(compgen -f -- "$cur")); fi;;
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         completion)
-            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--output-file --debug --help -h" -- "$cur"))
             else COMPREPLY=($(compgen -W "bash zsh fish" -- "$cur")); fi;;
         doctor)
-            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
-            else COMPREPLY=($(compgen -f -- "$cur")); fi;;
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--output -o --output-file --fields --quiet -q --debug --no-color --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
     esac
 }
 complete -o filenames -F _deltacli deltacli

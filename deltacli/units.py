@@ -25,7 +25,10 @@ _SHORT_MS = {
     "ms": 1,
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_AGO = re.compile(r"([0-9]{1,9})\s*(week|day|hour|minute|second)s?\s+ago", re.IGNORECASE)
+_AGO = re.compile(
+    r"([0-9]{1,9})\s*(?:(w|d|h|m|s)|(?:(week|day|hour|min|minute|second|sec)s?))(?:\s+ago)?",
+    re.IGNORECASE,
+)
 
 
 def parse_interval(text: str) -> int:
@@ -83,14 +86,18 @@ def parse_instant(text: str, *, zone: tzinfo, now_ms: int) -> int:
     if text.lower() == "now":
         return now_ms
     if ago := _AGO.fullmatch(text):
-        return now_ms - int(ago[1]) * _UNIT_MICROS[ago[2].lower()] // 1000
+        return now_ms - int(ago[1]) * _SHORT_MS[(ago[2] or ago[3])[0].lower()]
+    if text.lower() in ("today", "yesterday"):
+        days = 0 if text.lower() == "today" else 1
+        today = (_EPOCH + timedelta(milliseconds=now_ms)).astimezone(zone).date()
+        text = (today - timedelta(days=days)).isoformat()
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
             f"{text!r} is neither a version nor a time",
             hint="write a version (42), a date (2026-01-31), a time (2026-01-31T10:00+01:00) "
-            "or an age (3 days ago)",
+            "or an age (3 days ago, 12h, 30m, yesterday)",
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)

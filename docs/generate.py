@@ -72,6 +72,11 @@ def man_page(tree: Sequence[Command]) -> str:
         ".SH SYNOPSIS",
         ".B deltacli",
         "COMMAND [OPTIONS] [ARGUMENTS]",
+        ".SH DESCRIPTION",
+        "Reads the transaction log of Delta Lake tables, wherever they are, and shows their",
+        "history and the state of any version. A table on a terminal, plain tab\\-separated",
+        "lines on a pipe; JSON, JSON lines and CSV where asked for. Standard output carries the",
+        "result and nothing else.",
         ".SH COMMANDS",
     ]
     for command in tree:
@@ -90,7 +95,12 @@ def man_page(tree: Sequence[Command]) -> str:
     lines += [".SH EXIT STATUS"]
     for code, meaning in EXIT_CODES:
         lines += [".TP", f".B {code}", _roff(meaning)]
-    lines += [".SH ENVIRONMENT", "Each option can be set by the variable named with it.", ""]
+    lines += [
+        ".SH ENVIRONMENT",
+        "Each option can be set by the variable named with it in brackets. NO_COLOR and",
+        "FORCE_COLOR are honoured. Credentials are those of each cloud's own tools.",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -104,7 +114,7 @@ def _man_parameter(one: Parameter) -> list[str]:
 
 
 def _roff(text: str) -> str:
-    escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("\n", " ")
+    escaped = text.replace("`", "").replace("\\", "\\e").replace("-", "\\-").replace("\n", " ")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 

@@ -131,3 +131,11 @@ def test_the_wheel_installs_completions_and_man_page(tmp_path: Path) -> None:
     shared = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
     assert all((ROOT / source).exists() for source in shared)
     assert any(target.startswith("share/man") for target in shared.values())
+
+
+def test_every_field_is_explained() -> None:
+    from deltacli.operations import describe, files, history
+
+    text = (ROOT / "docs/output.md").read_text()
+    for name in (*describe.FIELDS, *files.FILE_FIELDS, *history.HISTORY_FIELDS):
+        assert f"`{name}`" in text, name

@@ -70,6 +70,10 @@ def test_a_time_without_a_zone_is_in_the_given_one(text: str, iso: str) -> None:
 
 def test_ages() -> None:
     assert parse_instant("3 days ago", zone=UTC, now_ms=10 * DAY) == 7 * DAY
+    for text in ("3d", "72h", "3 days", "4320 min ago", "4320m"):
+        assert parse_instant(text, zone=UTC, now_ms=10 * DAY) == 7 * DAY
+    assert parse_instant("yesterday", zone=UTC, now_ms=10 * DAY + 5) == 9 * DAY
+    assert parse_instant("today", zone=UTC, now_ms=10 * DAY + 5) == 10 * DAY
     assert parse_instant("now", zone=UTC, now_ms=5) == 5
     with pytest.raises(UsageError):
         parse_instant("yesterday-ish", zone=UTC, now_ms=0)

@@ -103,7 +103,14 @@ _VALUE_OPTIONS = ("-o", "--output", "--output-file", "--fields", "--tz", "--stor
 def _usage_error(error: Any) -> UsageError:
     context = getattr(error, "ctx", None)
     where = context.command_path if context else "deltacli"
-    return UsageError(error.format_message(), hint=f"see `{where} --help`")
+    message = " ".join(error.format_message().split())
+    param = getattr(error, "param", None)
+    if context and param is not None and param.name in context.params:
+        param = None
+    variable = getattr(param, "envvar", None)
+    if variable and os.environ.get(variable):
+        message = f"the environment variable {variable}: {message}"
+    return UsageError(message, hint=f"see `{where} --help`")
 
 
 def _report(error: DeltaCliError, arguments: Sequence[str]) -> int:

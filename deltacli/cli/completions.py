@@ -32,17 +32,20 @@ def bash(tree: Sequence[Command]) -> str:
                 names = "|".join(f"{command.name}:{name}" for name in option.names)
                 lines.append(f"        {names}) {_bash_values(option)} return;;")
     lines += ["    esac", '    case "$command" in']
-    top = " ".join([*(one.name for one in tree), "help", "--help", "--version"])
+    top = " ".join([*(one.name for one in tree), "--help", "--version"])
     lines.append(f'        "") {_words(top)};;')
     for command in tree:
         lines.append(f"        {command.name})")
         options = " ".join(name for one in command.options for name in one.names)
         lines.append(f'            if [[ "$cur" == -* ]]; then {_words(options)}')
         choices = " ".join(word for one in command.arguments for word in one.choices)
-        rest = _words(choices) if choices else 'COMPREPLY=($(compgen -f -- "$cur"))'
+        rest = _words(choices) if choices else _BASH_FILES
         lines.append(f"            else {rest}; fi;;")
     lines += ["    esac", "}", "complete -o filenames -F _deltacli deltacli", ""]
     return "\n".join(lines)
+
+
+_BASH_FILES = 'mapfile -t COMPREPLY < <(compgen -f -- "$cur")'
 
 
 def _words(words: str) -> str:
@@ -53,7 +56,7 @@ def _bash_values(option: Parameter) -> str:
     if option.choices:
         return f"{_words(' '.join(option.choices))};"
     if _is_file(option):
-        return 'COMPREPLY=($(compgen -f -- "$cur"));'
+        return f"{_BASH_FILES};"
     return "COMPREPLY=();"
 
 

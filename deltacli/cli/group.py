@@ -53,10 +53,11 @@ class LazyGroup(TyperGroup):
 @cache
 def load_command(row: CommandRow) -> Any:
     """The command of a registry row, as Typer builds it."""
-    from deltacli.cli.options import with_common_options
+    from deltacli.cli.options import ALL_COMMON, with_common_options
 
     module = import_module(f"deltacli.cli.commands.{row.module}")
-    callback = with_common_options(getattr(module, row.module))
+    common = getattr(module, "COMMON", ALL_COMMON)
+    callback = with_common_options(getattr(module, row.module), common)
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
     single.command(
         row.name,
@@ -81,10 +82,12 @@ def _help_text(docstring: str, examples: tuple[tuple[str, str], ...]) -> str:
     """The docstring with its examples, one a line; text is never markup."""
     from inspect import cleandoc
 
-    text = cleandoc(docstring).replace("[", "\\[")
+    paragraphs = cleandoc(docstring).replace("[", "\\[").split("\n\n")
+    text = "\n\n".join(" ".join(one.split()) for one in paragraphs)
     if examples:
-        lines = [f"  {line}" + (f"   # {note}" if note else "") for line, note in examples]
-        text += "\n\n\b\nExamples:\n" + "\n".join(lines)
+        text += "\n\n\b\nExamples:"
+        for line, note in examples:
+            text += (f"\n  # {note}" if note else "") + f"\n  {line}"
     return text
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -108,12 +108,28 @@ class CommonOptions:
     ] = False
 
 
-def with_common_options(command: Callable[..., Any]) -> Callable[..., None]:
-    """A Typer callback for `command(options, …)`, with the common options after its own."""
+ALL_COMMON = (
+    "output",
+    "output_file",
+    "fields",
+    "tz",
+    "storage_option",
+    "quiet",
+    "verbose",
+    "debug",
+    "no_color",
+    "no_progress",
+)
+
+
+def with_common_options(
+    command: Callable[..., Any], names: Sequence[str] = ALL_COMMON
+) -> Callable[..., None]:
+    """A Typer callback for `command(options, …)`, with common options after its own."""
     own = inspect.signature(command, eval_str=True)
     _options, *rest = own.parameters.values()
-    shared = inspect.signature(CommonOptions, eval_str=True).parameters.values()
-    names = [one.name for one in fields(CommonOptions)]
+    known = inspect.signature(CommonOptions, eval_str=True).parameters
+    shared = [known[name] for name in names]
 
     @functools.wraps(command)
     def callback(**values: Any) -> None:

@@ -77,10 +77,10 @@ class Session:
         with self._progress:
             snapshot = self._load(load, at)
         checkpoint = snapshot.segment.checkpoint
-        base = f"the checkpoint at {checkpoint.version}" if checkpoint else "the first commit"
+        base = f"the checkpoint at {checkpoint.version} and " if checkpoint else ""
         self.explain(
-            f"version {snapshot.version} is rebuilt from {base} "
-            f"and {len(snapshot.segment.commits)} commits"
+            f"version {snapshot.version} is rebuilt from {base}"
+            f"{len(snapshot.segment.commits)} commits"
         )
         return snapshot
 
@@ -115,9 +115,10 @@ class Session:
                 hint=f"the oldest that can be read is of {iso_time(oldest_ms, self.zone)}",
                 location=load.store.location,
             )
-        if newest_ms is not None and instant > newest_ms:
+        if newest_ms is not None and instant > max(newest_ms, self.now_ms):
             raise NotFound(
-                f"{asked} is after the newest commit, of {iso_time(newest_ms, self.zone)}",
+                f"{asked} is in the future; the newest commit is of "
+                f"{iso_time(newest_ms, self.zone)}",
                 hint="leave --at out for the newest version",
                 location=load.store.location,
             )
@@ -130,8 +131,8 @@ class Session:
         newest = snapshot.version == snapshot.whole_listing.latest
         if not newest and stamp is not None and stamp < self.now_ms - retained_ms:
             snapshot.warnings.append(
-                f"version {snapshot.version} is older than the table keeps removed files: "
-                "vacuum may have deleted some of its data files"
+                f"removed files are kept for less time than has passed since version "
+                f"{snapshot.version}: vacuum may have deleted data files that it needs"
             )
 
     # -- output --------------------------------------------------------------------------
@@ -147,7 +148,11 @@ class Session:
 
     @cached_property
     def format(self) -> Format:
-        return self.options.output.resolved(on_terminal=self._stdout_is_terminal)
+        chosen = self.options.output
+        suffix = os.path.splitext(self.options.output_file or "")[1].removeprefix(".")
+        if chosen is Format.AUTO and suffix in list(Format):
+            return Format(suffix)
+        return chosen.resolved(on_terminal=self._stdout_is_terminal)
 
     @property
     def _stdout_is_terminal(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,11 +145,18 @@ def _last_not_after(versions: list[int], timestamp_ms: int, time_of: Any) -> int
     return versions[low - 1] if low else None
 
 
-def looks_copied(pairs: Iterator[tuple[int | None, int | None]]) -> bool:
+COPIED = (
+    "the commit files are not as old as their writers say: the table was probably copied, and "
+    "times (also for time travel) are those of the copy; commitInfoTimestamp in the history "
+    "has the writers' times"
+)
+
+
+def looks_copied(pairs: Iterable[tuple[Any, Any]]) -> bool:
     """Whether most file times are more than an hour from their writers' clocks (rule T-8)."""
     seen = apart = 0
     for file_ms, writer_ms in pairs:
-        if file_ms is not None and writer_ms is not None:
+        if type(file_ms) is int and type(writer_ms) is int:
             seen += 1
             apart += abs(file_ms - writer_ms) > 3_600_000
     return seen > 0 and apart * 2 > seen

@@ -171,9 +171,10 @@ def replay_lines(state: Reconciled, content: bytes, path: str) -> Json | None:
             else:
                 state.apply(action[0], action[1], line)
         except BadAction as error:
+            cut = line.startswith(b"{") and not line.rstrip().endswith(b"}")
             raise CorruptLog(
-                f"{path}, line {number + 1}: {error}",
-                hint="restore the file from a backup; deltacli never applies half a commit",
+                f"{path}, line {number + 1}: {'the line is cut off' if cut else error}",
+                hint="restore the file from a backup; older versions can be read with --at",
                 location=f"{path}:{number + 1}",
             ) from None
     return info

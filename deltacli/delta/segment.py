@@ -265,7 +265,7 @@ def _cannot_rebuild(listing: LogListing, target: int) -> CorruptLog | NotFound:
     start = base + 1
     present = [version for version in listing.commits if start <= version <= target]
     possible = [version for version, answer in answers.items() if answer]
-    where = f"versions {_ranges(possible)} can be rebuilt" if possible else ""
+    where = f"versions that can be read: {_ranges(possible)}" if possible else ""
     if newest is None and 0 not in listing.commits:
         first = next(iter(listing.commits), None)
         begins = "it has no commits" if first is None else f"it begins with commit {first}"
@@ -308,7 +308,7 @@ def _no_such_version(listing: LogListing, target: int) -> NotFound:
     possible = [version for version, answer in listing.rebuildable().items() if answer]
     return NotFound(
         f"version {target} does not exist: the newest is {listing.latest}",
-        hint=f"versions {_ranges(possible)} can be read" if possible else None,
+        hint=f"versions that can be read: {_ranges(possible)}" if possible else None,
     )
 
 
@@ -324,7 +324,7 @@ def _not_a_table(store: LogStore, *, empty: bool = False) -> NotFound:
     parent = _enclosing_table(location)
     if parent:
         return NotFound(
-            f"not a Delta table: {location} is a folder inside a table",
+            f"not a Delta table: {location} lies inside a table",
             hint=f"the table is {parent}",
             location=location,
         )

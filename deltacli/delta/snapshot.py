@@ -13,12 +13,14 @@ from deltacli.delta.checksum import read_checksum
 from deltacli.delta.engine import CheckpointReader, Engine, FileBatch, Totals, Want
 from deltacli.delta.features import check_readable, supported_features
 from deltacli.delta.history import (
+    COPIED,
     FROM_COMMIT,
     FROM_FILE,
     CommitTime,
     file_times,
     find_action,
     in_commit_times,
+    looks_copied,
     read_in_commit_timestamp,
     stamp_of,
 )
@@ -112,6 +114,9 @@ class Snapshot:
         listing, version = self.whole_listing, self.version
         if not self._has_own_time:
             stamp = file_times(listing).get(version)
+            writer = (self.state.commit_info or {}).get("timestamp")
+            if stamp is not None and looks_copied([(stamp, writer)]):
+                self.warnings.append(COPIED)
             if stamp is None:
                 self.warnings.append(f"the time of version {version} is unknown: no commit file")
             return CommitTime(stamp, FROM_FILE)

@@ -49,9 +49,12 @@ def diff_snapshots(old: Snapshot, new: Snapshot) -> Document:
             key=lambda file: str(file["path"]),
         )
 
-    added = files(after.keys() - before.keys(), after)
-    removed = files(before.keys() - after.keys(), before)
-    both = [key for key in before.keys() & after.keys() if before[key][1] != after[key][1]]
+    # A file that got another deletion vector is the same file, changed.
+    here = {_path(key) for key in after.keys() - before.keys()}
+    gone = {_path(key) for key in before.keys() - after.keys()}
+    added = files((k for k in after.keys() - before.keys() if _path(k) not in gone), after)
+    removed = files((k for k in before.keys() - after.keys() if _path(k) not in here), before)
+    changed = files((k for k in after.keys() - before.keys() if _path(k) in gone), after)
     values: dict[str, Any] = {
         "location": new.store.location,
         "fromVersion": old.version,
@@ -60,6 +63,7 @@ def diff_snapshots(old: Snapshot, new: Snapshot) -> Document:
         "bytesAdded": sum(file["sizeInBytes"] for file in added),
         "numFilesRemoved": len(removed),
         "bytesRemoved": sum(file["sizeInBytes"] for file in removed),
+        "numFilesChanged": len(changed),
         "protocol": _changed(_protocol(old), _protocol(new)),
         "metadata": _changed(_metadata(old), _metadata(new)),
         "properties": _changed(dict(old.metadata.configuration), dict(new.metadata.configuration)),
@@ -74,11 +78,13 @@ def diff_snapshots(old: Snapshot, new: Snapshot) -> Document:
         ),
         "filesAdded": added,
         "filesRemoved": removed,
-        # A file that was added again with other facts about it; no rule-abiding writer
-        # changes its size.
-        "filesChanged": files(both, after),
+        "filesChanged": changed,
     }
     return Document(values, "diff")
+
+
+def _path(key: FileKey) -> str:
+    return key if isinstance(key, str) else key[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,7 @@ class FileAction:
 
     @property
     def path(self) -> str:
-        return self.key if isinstance(self.key, str) else self.key[0]
+        return _path(self.key)
 
 
 def commit_actions(

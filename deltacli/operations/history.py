@@ -11,6 +11,7 @@ from deltacli.delta.actions import BadAction, Protocol, parse_protocol
 from deltacli.delta.checksum import read_checksum
 from deltacli.delta.features import CatalogManaged, check_readable
 from deltacli.delta.history import (
+    COPIED,
     FROM_COMMIT,
     FROM_FILE,
     commit_info_of,
@@ -64,6 +65,7 @@ _SHOWN = (
     "userName",
     "operationParameters",
     "operationMetrics",
+    "error",
 )
 
 
@@ -100,10 +102,9 @@ class History:
     failure: DeltaCliError | None = None
 
     def listing(self, footer: Sequence[str] = ()) -> Listing:
-        fields: tuple[str, ...] = HISTORY_FIELDS
-        if any("numFiles" in row for row in self.rows):
-            fields = (*fields, "numFiles", "sizeInBytes")
-        return Listing(self.rows, fields, _SHOWN, "commits", tuple(footer))
+        sizes = ("numFiles", "sizeInBytes") if any("numFiles" in row for row in self.rows) else ()
+        fields, shown = (*HISTORY_FIELDS, *sizes), (*_SHOWN, *sizes)
+        return Listing(self.rows, fields, shown, "commits", tuple(footer))
 
 
 def describe_history(
@@ -144,6 +145,7 @@ def describe_history(
         history.rows.append(row)
         if wanted.limit is not None and len(history.rows) == wanted.limit:
             break
+    _mark_unreadable(history.rows, {one.version for one in listing.checkpoints})
     protocol = protocol or _protocol_elsewhere(store, listing)
     if protocol:
         _check_features(protocol, history.warnings, allow_catalog_managed)
@@ -204,6 +206,16 @@ def _is_operation(info: Mapping[str, Any] | None, name: str) -> bool:
     return str((info or {}).get("operation")).casefold() == name.casefold()
 
 
+def _mark_unreadable(rows: list[Row], checkpoints: set[int]) -> None:
+    """A broken commit spoils its version and all later ones up to the next checkpoint."""
+    spoiled = False
+    for position in range(len(rows) - 1, -1, -1):
+        row = rows[position]
+        spoiled = (spoiled or row["error"] is not None) and row["version"] not in checkpoints
+        if spoiled:
+            rows[position] = {**row, "recreatable": False}
+
+
 def _protocol_in(content: bytes) -> Protocol | None:
     try:
         body = find_action(content, "protocol")
@@ -240,7 +252,9 @@ def _add_notes(
     history: History, listing: LogListing, wanted: HistoryRange, times: Mapping[int, int]
 ) -> None:
     commits = list(listing.commits)
-    if not history.rows and commits:
+    if wanted.operation and not history.rows and commits:
+        history.notes.append(f"no commit of this range has the operation {wanted.operation!r}")
+    elif not history.rows and commits:
         history.notes.append(f"the log holds the commits {commits[0]} to {commits[-1]}")
     if commits and commits[0] > 0 and not wanted.first:
         history.notes.append(
@@ -257,8 +271,4 @@ def _add_notes(
         if row["timestampSource"] == FROM_FILE
     )
     if looks_copied(pairs):
-        history.warnings.append(
-            "most commit files are not as old as their writers say: the table was probably "
-            "copied, and times (also for time travel) are those of the copy; "
-            "commitInfoTimestamp has the writers' times"
-        )
+        history.warnings.append(COPIED)

@@ -37,6 +37,8 @@ _TITLES = {
     "userName": "user",
     "partitionValues": "partition",
 }
+# A person sees the beginning; the other formats have it all.
+_CUT = {"operationParameters", "operationMetrics", "userName", "error"}
 _UNBROKEN = {"version", "operation", "timestamp", "lastUpdated"} | _SIZES
 
 
@@ -86,8 +88,10 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
             table.add_column(
                 _TITLES.get(name, name),
                 justify="right" if name in _NUMBERS else "left",
-                overflow="fold",
-                no_wrap=name in _UNBROKEN,
+                overflow="ellipsis" if name in _CUT else "fold",
+                no_wrap=name in _UNBROKEN or name in _CUT,
+                min_width=len(name) if name in _UNBROKEN else None,
+                max_width=24 if name == "userName" else None,
             )
         for row in block:
             table.add_row(*(_value_text(name, row.get(name), people, short=True) for name in used))
@@ -127,7 +131,8 @@ def _value_text(name: str, value: Any, people: People, *, short: bool = False) -
     if value is None or value in ({}, []):
         return Text("-", style="dim")
     if name in _SIZES and isinstance(value, int):
-        return Text(human_size(value) if short else f"{human_size(value)} ({value:,} B)")
+        small = short or value < 1024
+        return Text(human_size(value) if small else f"{human_size(value)} ({value:,} B)")
     if name in _TIMES and isinstance(value, str):
         return _time_text(value, people, short=short)
     if isinstance(value, bool):
@@ -159,9 +164,9 @@ def _metrics(metrics: Mapping[str, Any]) -> str:
         if not text.isdecimal() or int(text) == 0 or key.endswith("Ms"):
             continue
         if "Bytes" in key or "Size" in key:
-            parts.append(f"{human_size(int(text))} {key.removeprefix('num')}")
+            parts.append(f"{key} {human_size(int(text))}")
         else:
-            parts.append(f"{int(text):,} {key.removeprefix('num')}")
+            parts.append(f"{key} {int(text):,}")
     return ", ".join(parts)
 
 
@@ -171,7 +176,7 @@ def _time_text(value: str, people: People, *, short: bool) -> Text:
     except UsageError:  # a year that datetime does not know stays as it is
         return Text(value)
     shown = (iso_time(stamp, people.zone) or "").replace("T", " ")
-    shown = shown.replace(".000", "", 1)
+    shown = shown[:19] + shown[23:]
     if short:
         return Text(shown)
     return Text.assemble(shown, (f"  {human_age(stamp, people.now_ms)}", "dim"))
@@ -180,6 +185,8 @@ def _time_text(value: str, people: People, *, short: bool) -> Text:
 def _inline(value: Any) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, Mapping) and value.keys() == {"from", "to"}:
+        return f"{_inline(value['from'])} -> {_inline(value['to'])}"
     return json_text.dump(value).decode()
 
 

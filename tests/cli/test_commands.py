@@ -35,11 +35,14 @@ Cli = Callable[..., Result]
 def orders(local_table: TableBuilder) -> Path:
     """A small table with three versions."""
     head = [protocol(), metadata(column("id"), column("p", "string"), partition_by=["p"])]
-    local_table.commit(commit_info("CREATE TABLE"), *head)
+    now = time.time_ns() // 1_000_000
+    local_table.commit(commit_info("CREATE TABLE", timestamp=now), *head)
     files = [add(f"p={p}/{p}.parquet", 1000, partitionValues={"p": p}) for p in "ab"]
-    local_table.commit(commit_info("WRITE", operationMetrics={"numFiles": "2"}), *files)
+    local_table.commit(
+        commit_info("WRITE", timestamp=now, operationMetrics={"numFiles": "2"}), *files
+    )
     gone = remove("p=a/a.parquet", partitionValues={"p": "a"}, size=1000)
-    local_table.commit(commit_info("DELETE", userName="eve"), gone)
+    local_table.commit(commit_info("DELETE", timestamp=now, userName="eve"), gone)
     return Path(local_table.store.location.removeprefix("file://"))
 
 
@@ -153,9 +156,11 @@ def test_a_time_can_be_asked_for(deltacli: Cli, orders: Path) -> None:
     result = deltacli("snapshot", orders, "--at", "510 minutes ago", "--fields", "version")
     assert (result.stdout, result.code) == ("version\t1\n", 0)
     assert "is version 1" in result.stderr
-    late = deltacli("snapshot", orders, "--at", "1 hour ago")
-    assert late.code == 3
-    assert "after the newest commit" in late.stderr
+    for late in ("1 hour ago", "1h", "now"):
+        assert deltacli("snapshot", orders, "--at", late, "-o", "json").json["version"] == 2
+    future = deltacli("snapshot", orders, "--at", "2999-01-01")
+    assert future.code == 3
+    assert "in the future" in future.stderr
     early = deltacli("snapshot", orders, "--at", "2020-01-01")
     assert early.code == 3
     assert "no version is as old" in early.stderr

@@ -9,10 +9,11 @@ import typer
 
 from deltacli.cli.options import CommonOptions
 
+COMMON = ("output_file", "debug")
 EXAMPLES = (
-    ("deltacli completion bash > ~/.local/share/bash-completion/completions/deltacli", ""),
-    ("deltacli completion zsh > ~/.zfunc/_deltacli", "with ~/.zfunc in fpath"),
-    ("deltacli completion fish > ~/.config/fish/completions/deltacli.fish", ""),
+    ("source <(deltacli completion bash)", "in ~/.bashrc"),
+    ("source <(deltacli completion zsh)", "in ~/.zshrc, after compinit"),
+    ("deltacli completion fish | source", "in ~/.config/fish/config.fish"),
 )
 
 
@@ -24,7 +25,9 @@ class Shell(StrEnum):
 
 def completion(
     options: CommonOptions,
-    shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish.", show_default=False)],
+    shell: Annotated[
+        Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)
+    ],
 ) -> None:
     """Print the completion script of a shell.
 

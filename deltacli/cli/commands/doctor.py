@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deltacli.cli.options import CommonOptions
 
+COMMON = ("output", "output_file", "fields", "quiet", "debug", "no_color")
 EXAMPLES = (("deltacli doctor", "what to send along with a bug report"),)
 
 

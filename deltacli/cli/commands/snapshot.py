@@ -31,7 +31,7 @@ def snapshot(
             "--at",
             metavar="V|TIME",
             help="A version (42), a time (2026-01-31, 2026-01-31T10:00+01:00) or an age "
-            "(3 days ago).",
+            "(3 days ago, 12h, 30m, yesterday).",
             show_default=False,
         ),
     ] = None,
