@@ -84,17 +84,22 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
         # Without a wish for fields, a column that says nothing only takes room.
         used = [name for name in names if fields or any(row.get(name) for row in block)]
-        for name in used:
+        cells = [
+            [_value_text(name, row.get(name), people, short=True) for name in used] for row in block
+        ]
+        for position, name in enumerate(used):
+            title = _TITLES.get(name, name)
+            widest = max(len(title), *(len(line[position]) for line in cells))
             table.add_column(
-                _TITLES.get(name, name),
+                title,
                 justify="right" if name in _NUMBERS else "left",
                 overflow="ellipsis" if name in _CUT else "fold",
                 no_wrap=name in _UNBROKEN or name in _CUT,
-                min_width=len(name) if name in _UNBROKEN else None,
+                min_width=widest if name in _UNBROKEN else None,
                 max_width=24 if name == "userName" else None,
             )
-        for row in block:
-            table.add_row(*(_value_text(name, row.get(name), people, short=True) for name in used))
+        for line in cells:
+            table.add_row(*line)
         people.console.print(table)
     if not count:
         people.console.print(Text(f"no {listing.title}", style="dim"))
