@@ -87,16 +87,13 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
         cells = [
             [_value_text(name, row.get(name), people, short=True) for name in used] for row in block
         ]
-        for position, name in enumerate(used):
-            title = _TITLES.get(name, name)
-            widest = max(len(title), *(len(line[position]) for line in cells))
+        _cut_to_fit(cells, used, people.console.width)
+        for name in used:
             table.add_column(
-                title,
+                _TITLES.get(name, name),
                 justify="right" if name in _NUMBERS else "left",
-                overflow="ellipsis" if name in _CUT else "fold",
+                overflow="fold",
                 no_wrap=name in _UNBROKEN or name in _CUT,
-                min_width=widest if name in _UNBROKEN else None,
-                max_width=24 if name == "userName" else None,
             )
         for line in cells:
             table.add_row(*line)
@@ -105,6 +102,24 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
         people.console.print(Text(f"no {listing.title}", style="dim"))
     for line in listing.footer:
         people.console.print(Text(line))
+
+
+def _cut_to_fit(cells: list[list[Text]], names: Sequence[str], width: int) -> None:
+    """Shorten the cells that may be cut to what the others leave of the line."""
+    cut = [position for position, name in enumerate(names) if name in _CUT]
+    others = [position for position in range(len(names)) if position not in cut]
+    titles = [len(_TITLES.get(name, name)) for name in names]
+    taken = sum(
+        2 + max(titles[position], *(line[position].cell_len for line in cells))
+        for position in others
+    )
+    left = width - taken
+    for count, position in enumerate(cut):
+        wanted = max(titles[position], *(line[position].cell_len for line in cells))
+        share = max(titles[position], min(wanted, left // (len(cut) - count) - 2))
+        left -= share + 2
+        for line in cells:
+            line[position].truncate(share, overflow="ellipsis")
 
 
 def _plain_rows(rows: Iterable[Row | Pending], names: Sequence[str]) -> Iterator[Row]:
