@@ -95,8 +95,8 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
                 overflow="fold",
                 no_wrap=name in _UNBROKEN or name in _CUT,
             )
-        for line in cells:
-            table.add_row(*line)
+        for row_cells in cells:
+            table.add_row(*row_cells)
         people.console.print(table)
     if not count:
         people.console.print(Text(f"no {listing.title}", style="dim"))
