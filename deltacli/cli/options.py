@@ -30,6 +30,14 @@ AllowCatalogOpt = Annotated[
 ]
 
 
+DryRunOpt = Annotated[
+    bool, typer.Option("--dry-run", help="Show the whole plan and change nothing.")
+]
+YesOpt = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask; needed where nobody can be asked.")
+]
+
+
 def _common(*names: str, **settings: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Common options", **settings)
 

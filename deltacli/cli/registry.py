@@ -16,6 +16,7 @@ class CommandRow:
 COMMANDS: tuple[CommandRow, ...] = (
     CommandRow("history", "history", "Inspect", "Show a table's commits, newest first."),
     CommandRow("snapshot", "snapshot", "Inspect", "Show the state of a table at a version."),
+    CommandRow("checkpoint", "checkpoint", "Maintain", "Write a checkpoint; clean up the log."),
     CommandRow("completion", "completion", "Set up", "Print the completion script of a shell."),
     CommandRow("doctor", "doctor", "Set up", "Show versions, engines and storage drivers."),
 )

@@ -201,6 +201,33 @@ class Session:
         with _whole_file(self.options.output_file) as write:
             yield write
 
+    def confirm(self, plan: Document, question: str, *, yes: bool) -> bool:
+        """Whether to go on: by --yes, or by the answer on a terminal, No by default."""
+        if yes:
+            return True
+        if not _is_terminal(sys.stdin) or not _is_terminal(sys.stderr):
+            raise UsageError(
+                "this changes the table, and nobody can be asked here",
+                hint="--yes goes on without a question, --dry-run only shows the plan",
+            )
+        from deltacli.render.table import People, show_document
+
+        people = People(
+            sys.stderr, zone=self.zone, now_ms=self.now_ms, color=not self.options.no_color
+        )
+        show_document(plan, people)
+        self._progress.clear()
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        answer = sys.stdin.readline().strip().lower() in ("y", "yes")
+        if not answer:
+            self.note("nothing was changed")
+        return answer
+
+    @property
+    def progress(self) -> Callable[[str, int, int], None]:
+        return self._progress.advance
+
     # -- talk ----------------------------------------------------------------------------
 
     def warn(self, messages: Sequence[str]) -> None:

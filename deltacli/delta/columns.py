@@ -85,3 +85,20 @@ def json_strings(texts: Any) -> Any:
         ]
         return pa.array(quoted, pa.string())
     return pc.binary_join_element_wise('"', texts, '"', "")
+
+
+def fit(column: Any, kind: Any) -> Any:
+    """A column as a type: structs by the names of their fields, the rest cast (K-17, K-28)."""
+    if column.type == kind:
+        return column
+    if not pa.types.is_struct(kind):
+        return column.cast(kind, safe=False)
+    names = [one.name for one in column.type]
+    children = dict(zip(names, column.flatten(), strict=True))
+    fitted = [
+        fit(children[one.name], one.type)
+        if one.name in children
+        else pa.nulls(len(column), one.type)
+        for one in kind
+    ]
+    return pa.StructArray.from_arrays(fitted, fields=list(kind), mask=column.is_null())

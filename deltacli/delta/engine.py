@@ -6,13 +6,14 @@ The caller cannot tell engines apart by their results. The JSON part of a segmen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any, Protocol
 
 from deltacli.delta.replay import Reconciled
+from deltacli.delta.schema import DataType, Struct
 from deltacli.storage import LogStore
 
 
@@ -102,15 +103,71 @@ class CheckpointReader(Protocol):
         Tombstones count only if they were removed after the given time (rule R-20).
         """
 
-    def files(self, state: Reconciled, action: str, fields: Sequence[str]) -> Iterator[FileBatch]:
-        """The `add` or `remove` rows that the newer `state` does not replace."""
+    def files(
+        self, state: Reconciled, action: str, fields: Sequence[str], rows: int = 0
+    ) -> Iterator[FileBatch]:
+        """The `add` or `remove` rows that the newer `state` does not replace.
+
+        A batch comes from at least `rows` rows: more is faster and takes more memory.
+        """
 
     def find(self, paths: Collection[str], fields: Sequence[str]) -> Iterator[FileBatch]:
         """The checkpoint's own `add` rows of these canonical paths, whatever came later."""
 
 
+@dataclass(frozen=True, slots=True)
+class CheckpointContent:
+    """What a checkpoint is to hold, in the protocol's terms.
+
+    `small` are the lines of all actions that are not about files; `files` streams the
+    live adds and `removes` the kept tombstones, as `Snapshot.files` gives them.
+    """
+
+    small: Sequence[Mapping[str, Any]]
+    files: Iterator[Mapping[str, Any] | FileBatch]
+    removes: Iterator[Mapping[str, Any] | FileBatch]
+    removed_after_ms: int
+    stats_as_json: bool
+    stats_as_struct: bool
+    stats_schema: Struct | None
+    partition_columns: Mapping[str, DataType]
+    codec: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A finished Parquet file that is not published yet."""
+
+    scratch: str
+    size: int
+    adds: int
+    removes: int
+    rows: int
+    schema: Mapping[str, Any]
+
+
 class Engine(Protocol):
     name: str
+
+    def write_classic(self, store: LogStore, path: str, content: CheckpointContent) -> WrittenFile:
+        """Write all rows into one file."""
+
+    def write_manifest(
+        self,
+        store: LogStore,
+        path: str,
+        lines: Sequence[Mapping[str, Any]],
+        content: CheckpointContent,
+    ) -> WrittenFile:
+        """Write a V2 main file in Parquet: everything but file actions."""
+
+    def write_sidecars(
+        self, store: LogStore, paths: Sequence[str], content: CheckpointContent
+    ) -> list[WrittenFile]:
+        """Write the file actions into as many sidecars as there are paths, by hash of path."""
+
+    def count_rows(self, file: WrittenFile) -> tuple[int, int]:
+        """Adds and removes of a finished file, read back from it."""
 
     def open_checkpoint(
         self, store: LogStore, main_files: Sequence[str], state: Reconciled

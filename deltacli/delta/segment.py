@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from deltacli.delta.hint import BadHint, LastCheckpoint, parse_hint
 from deltacli.delta.paths import LAST_CHECKPOINT, LOG, Kind, LogName, parse_log_name
+from deltacli.delta.tolerance import Remark
 from deltacli.errors import CorruptLog, FileMissing, NotFound, StorageError
 from deltacli.storage import Entry, LogStore
 
@@ -162,7 +163,9 @@ def list_log(store: LogStore, start: int = 0) -> LogListing:
         tuple(others),
     )
     for version in sorted({file.version for file in incomplete}):
-        listing.warnings.append(f"the checkpoint at version {version} is incomplete and is ignored")
+        listing.warnings.append(
+            Remark(f"the checkpoint at version {version} is incomplete and is ignored")
+        )
     return listing
 
 
@@ -199,7 +202,7 @@ def read_hint(store: LogStore, warnings: list[str]) -> LastCheckpoint | None:
             return parse_hint(content)
         except BadHint as error:
             reason = str(error)
-    warnings.append(f"_last_checkpoint is ignored: {reason}")
+    warnings.append(Remark(f"_last_checkpoint is ignored: {reason}"))
     return None
 
 

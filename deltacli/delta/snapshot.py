@@ -30,6 +30,7 @@ from deltacli.delta.replay import FileKey, Reconciled, key_of, replay_commits, r
 from deltacli.delta.schema import BadSchema, Struct, parse_schema
 from deltacli.delta.segment import LogListing, LogSegment, list_for_latest, list_log, segments
 from deltacli.delta.stats import num_records
+from deltacli.delta.tolerance import Remark
 from deltacli.delta.widening import unknown_changes
 from deltacli.errors import CorruptLog, FileMissing, Refused, UnreadableCheckpoint
 from deltacli.storage import LogStore
@@ -116,7 +117,7 @@ class Snapshot:
             stamp = file_times(listing).get(version)
             writer = (self.state.commit_info or {}).get("timestamp")
             if stamp is not None and looks_copied([(stamp, writer)]):
-                self.warnings.append(COPIED)
+                self.warnings.append(Remark(COPIED))
             if stamp is None:
                 self.warnings.append(f"the time of version {version} is unknown: no commit file")
             return CommitTime(stamp, FROM_FILE)
@@ -151,19 +152,21 @@ class Snapshot:
             other = self.rebuild()
         except CorruptLog:
             raise error from None
-        self.warnings.append(f"{error.message}; an earlier state of the log is used")
+        self.warnings.append(Remark(f"{error.message}; an earlier state of the log is used"))
         return other
 
-    def files(self, action: str, fields: Sequence[str]) -> Iterator[Json | FileBatch]:
+    def files(
+        self, action: str, fields: Sequence[str], rows: int = 0
+    ) -> Iterator[Json | FileBatch]:
         """The live `add` or held `remove` actions: checkpoint rows as batches, newer ones whole."""
         if self.reader:
-            batches = self.reader.files(self.state, action, fields)
+            batches = self.reader.files(self.state, action, fields, rows)
             try:
                 first = next(batches, None)
                 if first is not None:
                     _ = first.columns  # broken pages show here, while there is another way
             except UnreadableCheckpoint as error:
-                yield from self._without_checkpoint(error).files(action, fields)
+                yield from self._without_checkpoint(error).files(action, fields, rows)
                 return
             if first is not None:
                 yield first
@@ -249,7 +252,9 @@ class _Loader:
                 return self._attempt(listing, segment, lambda: self._first(listing, ways, version))
             except UnreadableCheckpoint as error:
                 failure = failure or error
-                self.warnings.append(f"{error.message}; an earlier state of the log is used")
+                self.warnings.append(
+                    Remark(f"{error.message}; an earlier state of the log is used")
+                )
         if listing.start:
             # Only the end of the log was listed: an older checkpoint may still serve.
             return self.load(list_log(self.store), version)

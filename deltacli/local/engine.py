@@ -22,7 +22,13 @@ import pyarrow.parquet as pq
 
 from deltacli.delta.actions import Sidecar, vector_id
 from deltacli.delta.columns import canonical_paths, path_array, record_counts
-from deltacli.delta.engine import FileBatch, Totals, Want
+from deltacli.delta.engine import (
+    CheckpointContent,
+    FileBatch,
+    Totals,
+    Want,
+    WrittenFile,
+)
 from deltacli.delta.paths import sidecar_path
 from deltacli.delta.replay import FileKey, Reconciled
 from deltacli.errors import FileMissing, StorageError, UnreadableCheckpoint
@@ -60,6 +66,34 @@ class LocalEngine:
         self, store: LogStore, main_files: Sequence[str], state: Reconciled
     ) -> LocalCheckpoint:
         return LocalCheckpoint(store, main_files, state)
+
+    def write_classic(self, store: LogStore, path: str, content: CheckpointContent) -> WrittenFile:
+        from deltacli.local import checkpoint
+
+        return checkpoint.write_classic(store, path, content)
+
+    def write_manifest(
+        self,
+        store: LogStore,
+        path: str,
+        lines: Sequence[Mapping[str, Any]],
+        content: CheckpointContent,
+    ) -> WrittenFile:
+        from deltacli.local import checkpoint
+
+        return checkpoint.write_manifest(store, path, lines, content)
+
+    def write_sidecars(
+        self, store: LogStore, paths: Sequence[str], content: CheckpointContent
+    ) -> list[WrittenFile]:
+        from deltacli.local import checkpoint
+
+        return checkpoint.write_sidecars(store, paths, content)
+
+    def count_rows(self, file: WrittenFile) -> tuple[int, int]:
+        from deltacli.local import checkpoint
+
+        return checkpoint.count_rows(file.scratch)
 
 
 class LocalCheckpoint:
@@ -162,11 +196,14 @@ class LocalCheckpoint:
                     total.subtract(_count_removes(rows, removed_after_ms))
         return total
 
-    def files(self, state: Reconciled, action: str, fields: Sequence[str]) -> Iterator[FileBatch]:
+    def files(
+        self, state: Reconciled, action: str, fields: Sequence[str], rows: int = 0
+    ) -> Iterator[FileBatch]:
         touched = _Touched(state)
+        rows = max(rows, touched.batch_rows // 4)
         for footer in self._files:
             for group in range(_groups(footer)):
-                for batch in self._rows(footer, group, action, fields, touched.batch_rows // 4):
+                for batch in self._rows(footer, group, action, fields, rows):
                     yield FileBatch(partial(touched.live_rows, batch, footer.path))
 
     def find(self, paths: Collection[str], fields: Sequence[str]) -> Iterator[FileBatch]:

@@ -74,6 +74,12 @@ class LogStore(Protocol):
     def put(self, path: str, content: bytes) -> None:
         """Replace `path` atomically: readers see the old content or the new one."""
 
+    def scratch(self, path: str) -> str:
+        """Where on this machine to prepare a large file for `put_file`."""
+
+    def put_file(self, path: str, source: str) -> None:
+        """Replace `path` atomically with a file from `scratch`, which is gone afterwards."""
+
     def delete(self, path: str) -> None:
         """Remove `path`; that it is gone already is success."""
 
@@ -168,6 +174,13 @@ def _read_window(
         return list(pool.map(read, paths))
 
 
+def scratch_file(path: str) -> str:
+    """A new name for a local file that is on its way to a store elsewhere."""
+    import tempfile
+
+    return f"{tempfile.gettempdir()}/deltacli-{os.urandom(16).hex()}-{path.rsplit('/', 1)[-1]}"
+
+
 def prove_put_if_absent(store: LogStore) -> None:
     """Return if the store really refuses to overwrite; raise Refused otherwise (rule ST-11).
 
@@ -223,4 +236,5 @@ __all__ = [
     "prove_put_if_absent",
     "read_all",
     "retrying",
+    "scratch_file",
 ]

@@ -97,6 +97,19 @@ class LocalStore:
             os.replace(temporary, target)
             _sync_folder(target)
 
+    def scratch(self, path: str) -> str:
+        folder, _, name = self._path(path).rpartition("/")
+        with _explained(folder):
+            os.makedirs(folder, exist_ok=True)
+        return f"{folder}/.{name}.{os.urandom(16).hex()}.tmp"
+
+    def put_file(self, path: str, source: str) -> None:
+        target = self._path(path)
+        with _explained(target):
+            _sync(source)
+            os.replace(source, target)
+            _sync_folder(target)
+
     def delete(self, path: str) -> None:
         with contextlib.suppress(FileMissing), _explained(self._path(path)):
             os.unlink(self._path(path))
@@ -137,14 +150,18 @@ def _rename_without_replacing(source: str, target: str) -> None:
         raise OSError(number, os.strerror(number), target)
 
 
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _sync_folder(target: str) -> None:
     """Make the new name itself durable; file systems that cannot are not an error."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(os.path.dirname(target), os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync(os.path.dirname(target))
 
 
 @contextlib.contextmanager

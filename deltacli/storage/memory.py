@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
 from deltacli.errors import AlreadyExists, FileMissing
+from deltacli.storage import scratch_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,14 @@ class MemoryStore:
     def put(self, path: str, content: bytes) -> None:
         with self._lock:
             self._files[path] = (bytes(content), self.now_ms)
+
+    def scratch(self, path: str) -> str:
+        return scratch_file(path)
+
+    def put_file(self, path: str, source: str) -> None:
+        with open(source, "rb") as file:
+            self.put(path, file.read())
+        os.unlink(source)
 
     def delete(self, path: str) -> None:
         with self._lock:

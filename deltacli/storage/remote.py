@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import IO, Any, TypeVar
 
 from deltacli.errors import AlreadyExists, FileMissing, Refused, StorageError, UsageError
-from deltacli.storage import retrying
+from deltacli.storage import retrying, scratch_file
 
 T = TypeVar("T")
 
@@ -131,6 +132,19 @@ class RemoteStore:
         else:
             self._run(path, lambda: self._fs.pipe_file(self._path(path), content))
         self._fs.invalidate_cache()
+
+    def scratch(self, path: str) -> str:
+        return scratch_file(path)
+
+    def put_file(self, path: str, source: str) -> None:
+        target = self._path(path)
+        # As in `put`: an object appears when its upload is complete, a file while it grows.
+        upload = f"{target}.tmp" if self.scheme in ("hdfs", "sftp") else target
+        self._run(path, lambda: self._fs.put_file(source, upload))
+        if upload != target:
+            self._run(path, lambda: self._fs.mv(upload, target))
+        self._fs.invalidate_cache()
+        os.unlink(source)
 
     def delete(self, path: str) -> None:
         with contextlib.suppress(FileMissing):

@@ -1,0 +1,336 @@
+"""The one way to append to the log (facts 10.2 to 10.5).
+
+A commit is put if absent. When another writer was faster, every commit that won is read
+and checked against ours; then ours is made anew for the next version, or given up.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltacli import __version__
+from deltacli.delta import json_text
+from deltacli.delta.actions import BadAction, Json, parse_line, parse_protocol
+from deltacli.delta.checksum import read_checksum
+from deltacli.delta.engine import Want
+from deltacli.delta.features import BY_NAME, supported_features
+from deltacli.delta.history import find_action, stamp_of
+from deltacli.delta.paths import checksum_path, commit_path
+from deltacli.delta.properties import read_property
+from deltacli.delta.segment import list_log
+from deltacli.delta.snapshot import Snapshot
+from deltacli.delta.writable import check_writable
+from deltacli.errors import AlreadyExists, Conflict, CorruptLog, FileMissing, StorageError
+from deltacli.storage import LogStore, prove_put_if_absent
+
+_ATTEMPTS = 15
+_LIMIT_SECONDS = 120.0
+
+Action = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is new at each attempt: the version, and its in-commit time if the table has it."""
+
+    version: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one commit does. `actions` are made for the version they will be in.
+
+    `is_blind_append` is Delta Spark's formula: nothing of the table was read for it.
+    """
+
+    operation: str
+    parameters: Mapping[str, Any]
+    actions: Callable[[Moment], Sequence[Action]]
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    isolation: str = "Serializable"
+    is_blind_append: bool = True
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit that is in the log. `warnings` are about what came after it."""
+
+    version: int
+    timestamp_ms: int
+    txn_id: str
+    attempts: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Base:
+    """The log as our next attempt sees it: the newest version and what winners changed."""
+
+    version: int
+    configuration: Mapping[str, str]
+    in_commit_ms: int | None
+    file_ms: int | None
+    features: frozenset[str]
+    files_changed: bool = False
+
+
+def commit(
+    snapshot: Snapshot,
+    change: Change,
+    *,
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    pause: Callable[[float], None] = time.sleep,
+) -> Committed:
+    """Append one commit after the snapshot's version, or later if that is harmless.
+
+    Raises Refused if the table may not be written, Conflict if another writer's commit
+    does not go together with ours.
+    """
+    check_writable(snapshot)
+    store = snapshot.store
+    prove_put_if_absent(store)
+    base = _base_of(snapshot)
+    txn_id = str(uuid.uuid4())
+    begun = time.monotonic()
+    for attempt in range(1, _ATTEMPTS + 1):
+        moment = _next_moment(base, now_ms())
+        actions = list(change.actions(moment))
+        content = _content(snapshot, change, actions, base, moment, txn_id)
+        if _put(store, moment.version, content, txn_id):
+            warnings = _write_checksum(snapshot, base, actions, moment, txn_id)
+            return Committed(moment.version, moment.timestamp_ms, txn_id, attempt, warnings)
+        if time.monotonic() - begun > _LIMIT_SECONDS:
+            break
+        pause(random.uniform(0, min(0.02 * 2**attempt, 2.0)))
+        _meet_winners(store, base, actions)
+    raise Conflict(
+        f"gave up after {attempt} attempts: other writers were always faster",
+        hint="try again when fewer writers are at work",
+        location=store.location,
+    )
+
+
+def _base_of(snapshot: Snapshot) -> _Base:
+    file = snapshot.listing.commits.get(snapshot.version)
+    return _Base(
+        snapshot.version,
+        snapshot.metadata.configuration,
+        stamp_of(snapshot.state.commit_info or {}) or snapshot.time.timestamp_ms,
+        file.modified_ms if file else None,
+        frozenset(snapshot.features),
+    )
+
+
+def _next_moment(base: _Base, now_ms: int) -> Moment:
+    """The next version and its time, later than that of any commit before (I-2)."""
+    before = base.in_commit_ms if _has_own_time(base.configuration) else base.file_ms
+    return Moment(base.version + 1, max(now_ms, (before or 0) + 1))
+
+
+def _has_own_time(configuration: Mapping[str, str]) -> bool:
+    return bool(read_property(configuration, "delta.enableInCommitTimestamps"))
+
+
+def _content(
+    snapshot: Snapshot,
+    change: Change,
+    actions: Sequence[Action],
+    base: _Base,
+    moment: Moment,
+    txn_id: str,
+) -> bytes:
+    """The commit's lines, commitInfo first (I-1, 10.5)."""
+    configuration = _configuration_after(actions, base.configuration)
+    info: dict[str, Any] = {}
+    if _has_own_time(configuration):
+        info["inCommitTimestamp"] = moment.timestamp_ms
+    info |= {
+        "timestamp": moment.timestamp_ms,
+        "operation": change.operation,
+        "operationParameters": dict(change.parameters),
+        "readVersion": snapshot.version,
+        "isolationLevel": change.isolation,
+        "isBlindAppend": change.is_blind_append,
+        "operationMetrics": dict(change.metrics),
+        "engineInfo": f"deltacli/{__version__}",
+        "txnId": txn_id,
+        **change.info,
+    }
+    if read_property(configuration, "delta.enableRowTracking"):
+        info["tags"] = {**info.get("tags", {}), "delta.rowTracking.preserved": "true"}
+    lines = [{"commitInfo": info}, *actions]
+    return b"".join(json_text.dump(dict(line)) + b"\n" for line in lines)
+
+
+def _configuration_after(actions: Sequence[Action], before: Mapping[str, str]) -> Mapping[str, str]:
+    for action in actions:
+        if "metaData" in action:
+            return dict(action["metaData"].get("configuration") or {})
+    return before
+
+
+def _put(store: LogStore, version: int, content: bytes, txn_id: str) -> bool:
+    """Whether the commit is now ours. After an unknown outcome the log is asked (ST-12)."""
+    try:
+        store.put_if_absent(commit_path(version), content)
+        return True
+    except AlreadyExists:
+        # It may be our own first attempt, repeated by the driver.
+        return _is_ours(store, version, txn_id) is True
+    except StorageError as failure:
+        ours = _is_ours(store, version, txn_id)
+        if ours is None:
+            raise failure
+        return ours
+
+
+def _is_ours(store: LogStore, version: int, txn_id: str) -> bool | None:
+    """Whose the commit is; None if there is none or it cannot be read."""
+    try:
+        info = find_action(store.read(commit_path(version)), "commitInfo")
+    except (StorageError, ValueError):
+        return None
+    return info is not None and info.get("txnId") == txn_id
+
+
+def _meet_winners(store: LogStore, base: _Base, ours: Sequence[Action]) -> None:
+    """Read all commits after the base, refuse what conflicts, and stand on the newest."""
+    listing = list_log(store, base.version + 1)
+    for version in sorted(listing.commits):
+        if version <= base.version:
+            continue
+        if version != base.version + 1:
+            raise CorruptLog(f"commit {base.version + 1} is missing, {version} is there")
+        file = listing.commits[version]
+        winner = list(_actions_of(store, file.path))
+        _check_conflict(winner, ours, base.features, version)
+        info = next((body for key, body in winner if key == "commitInfo"), {})
+        metadata = next((body for key, body in winner if key == "metaData"), None)
+        if metadata is not None:
+            base.configuration = dict(metadata.get("configuration") or {})
+        base.files_changed |= any(key in ("add", "remove") for key, _ in winner)
+        base.version = version
+        base.in_commit_ms = stamp_of(info) or base.in_commit_ms
+        base.file_ms = max(file.modified_ms or 0, (base.file_ms or 0) + 1)
+
+
+def _actions_of(store: LogStore, path: str) -> Iterator[tuple[str, Json]]:
+    try:
+        content = store.read(path)
+    except FileMissing as error:
+        raise CorruptLog(f"{error.message}, but it was listed a moment ago") from error
+    for number, line in enumerate(content.split(b"\n"), 1):
+        try:
+            action = parse_line(line) if line else None
+        except BadAction as error:
+            raise CorruptLog(f"{path}, line {number}: {error}") from None
+        if action:
+            yield action
+
+
+def _check_conflict(
+    winner: Sequence[tuple[str, Json]],
+    ours: Sequence[Action],
+    before: frozenset[str],
+    version: int,
+) -> None:
+    """The conflict matrix of facts 10.3, for commits that read no files."""
+
+    def conflict(what: str) -> Conflict:
+        return Conflict(
+            f"commit {version} of another writer {what}",
+            hint="look at the table again and repeat the command",
+        )
+
+    mine = {key for action in ours for key in action}
+    apps = {action["txn"]["appId"] for action in ours if "txn" in action}
+    domains = {action["domainMetadata"]["domain"] for action in ours if "domainMetadata" in action}
+    files = {action[k].get("path") for action in ours for k in ("add", "remove") if k in action}
+    for key, body in winner:
+        if key == "metaData" and mine & {"metaData", "add", "remove"}:
+            raise conflict("changed the table's metadata")
+        if key == "protocol":
+            if "protocol" in mine:
+                raise conflict("changed the protocol as well")
+            _check_protocol(body, before, conflict)
+        if key == "txn" and body.get("appId") in apps:
+            raise conflict(f"wrote for the application {body.get('appId')!r} as well")
+        if key == "domainMetadata" and body.get("domain") in domains:
+            raise conflict(f"wrote the domain {body.get('domain')!r} as well")
+        if key in ("add", "remove") and body.get("path") in files:
+            raise conflict(f"changed the file {body.get('path')!r} as well")
+
+
+# A winner that adds one of these does not disturb a transaction that began before.
+_HARMLESS = frozenset(
+    {
+        "appendOnly",
+        "changeDataFeed",
+        "columnMapping",
+        "timestampNtz",
+        "deletionVectors",
+        "rowTracking",
+        "domainMetadata",
+        "icebergCompatV1",
+        "icebergCompatV2",
+        "icebergCompatV3",
+        "v2Checkpoint",
+        "typeWidening",
+        "inCommitTimestamp",
+        "vacuumProtocolCheck",
+        "invariants",
+    }
+)
+
+
+def _check_protocol(
+    body: Json, before: frozenset[str], conflict: Callable[[str], Conflict]
+) -> None:
+    try:
+        after = set(supported_features(parse_protocol(body)))
+    except BadAction:
+        raise conflict("changed the protocol to one that cannot be read") from None
+    dropped = sorted(before - after)
+    if dropped:
+        raise conflict(f"dropped the table feature {dropped[0]}")
+    added = sorted(after - before)
+    unknown = [name for name in added if name not in BY_NAME]
+    if unknown or body["minWriterVersion"] > 7:
+        raise conflict("changed the protocol to one that deltacli does not know")
+    disturbing = [name for name in added if name not in _HARMLESS]
+    if disturbing:
+        raise conflict(f"added the table feature {disturbing[0]}")
+
+
+def _write_checksum(
+    snapshot: Snapshot, base: _Base, actions: Sequence[Action], moment: Moment, txn_id: str
+) -> tuple[str, ...]:
+    """Carry the version checksum forward where its numbers are known exactly (CR-1 … CR-4).
+
+    That is so where the version before has one that agrees with the log, and neither we
+    nor a winner touched files or settings. A failure does not undo the commit.
+    """
+    changes_state = any(key != "commitInfo" for action in actions for key in action)
+    if changes_state or base.files_changed or base.version != snapshot.version:
+        return ()
+    before = read_checksum(snapshot.store, snapshot.version)
+    if before is None:
+        return ()
+    try:
+        totals = snapshot.totals(frozenset({Want.FILES}), moment.timestamp_ms)
+        if (before.num_files, before.table_size_bytes) != (totals.files, totals.bytes):
+            return ()
+        body = {**before.body, "txnId": txn_id}
+        if _has_own_time(base.configuration):
+            body["inCommitTimestampOpt"] = moment.timestamp_ms
+        snapshot.store.put_if_absent(checksum_path(moment.version), json_text.dump(body))
+    except (StorageError, CorruptLog) as error:
+        return (f"the version checksum was not written: {error.message}",)
+    return ()

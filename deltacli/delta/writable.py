@@ -1,0 +1,43 @@
+"""Whether this table may be written to at all, asked before anything is written."""
+
+from __future__ import annotations
+
+from deltacli.delta.features import BY_NAME, Support
+from deltacli.delta.snapshot import Snapshot
+from deltacli.delta.tolerance import Remark
+from deltacli.errors import Refused
+
+_REDIRECTS = ("delta.redirectReaderWriter-preview", "delta.redirectWriterOnly-preview")
+
+
+def check_writable(snapshot: Snapshot) -> None:
+    """Raise Refused with the reason if a write could break the table (PR-2, CM-2, 3.7)."""
+    protocol = snapshot.protocol
+    if protocol.min_writer_version > 7:
+        raise Refused(
+            f"unsupported writer version {protocol.min_writer_version}",
+            hint="reading commands still work; a newer deltacli may write it",
+        )
+    if protocol.min_writer_version == 7 and protocol.writer_features is None:
+        raise Refused("the protocol has minWriterVersion 7 and no writerFeatures")
+    for name in (*(protocol.writer_features or ()), *(protocol.reader_features or ())):
+        feature = BY_NAME.get(name)
+        if feature is None:
+            raise Refused(
+                f"writing needs the table feature {name!r}, which deltacli does not know",
+                hint="reading commands still work; see `deltacli snapshot TABLE`",
+            )
+        if feature.write is not Support.YES:
+            raise Refused(
+                f"tables with the feature {name!r} are not written: {feature.why_not}",
+                hint="use the engine that manages the table",
+            )
+    for key in _REDIRECTS:
+        if key in snapshot.metadata.configuration:
+            raise Refused(f"the table is redirected: {key} is set", hint="write to its new place")
+    for warning in snapshot.warnings:
+        if not isinstance(warning, Remark):
+            raise Refused(
+                f"the table is not sound enough to write to: {warning}",
+                hint="reading commands still work; mend the log first",
+            )

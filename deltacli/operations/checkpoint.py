@@ -1,0 +1,325 @@
+"""`checkpoint`: planned, written beside, read back, counted, published, then hinted at.
+
+Steps K-1 … K-11 of facts 6.1. A crash at any of them leaves the table as it was, with at
+most a file more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltacli.delta import json_text
+from deltacli.delta.checkpoint import (
+    checkpoint_content,
+    classic_path,
+    move_hint_forward,
+    sidecar_paths,
+    v2_path,
+)
+from deltacli.delta.checksum import read_checksum
+from deltacli.delta.engine import CheckpointContent, Engine, Totals, Want, WrittenFile
+from deltacli.delta.paths import Kind
+from deltacli.delta.segment import Checkpoint
+from deltacli.delta.snapshot import Snapshot
+from deltacli.delta.writable import check_writable
+from deltacli.errors import CorruptLog, Refused
+from deltacli.operations.records import Document
+
+KINDS = ("auto", "classic", "v2", "v2-parquet")
+STATS = ("table", "json", "struct", "both")
+_SIDECAR_ROWS = 1_000_000
+
+
+@dataclass(frozen=True)
+class CheckpointPlan:
+    """A checkpoint to be written, or the one that is there already (`existing`)."""
+
+    snapshot: Snapshot
+    kind: str
+    stats_as_json: bool
+    stats_as_struct: bool
+    now_ms: int
+    totals: Totals
+    existing: Checkpoint | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> int:
+        return self.snapshot.version
+
+    @property
+    def question(self) -> str:
+        return f"Write a {self.kind} checkpoint of version {self.version}?"
+
+    def document(self) -> Document:
+        files = [
+            {"path": file.path, "sizeInBytes": file.size}
+            for file in (self.existing.files if self.existing else ())
+        ]
+        return _document(self, files, self.totals.tombstones, written=False, hinted=False)
+
+
+@dataclass(frozen=True)
+class CheckpointResult:
+    """A checkpoint that is published."""
+
+    plan: CheckpointPlan
+    files: tuple[dict[str, Any], ...]
+    num_actions: int
+    hint_moved: bool
+    warnings: list[str] = field(default_factory=list)
+
+    def document(self) -> Document:
+        return _document(
+            self.plan, list(self.files), self.num_actions, written=True, hinted=self.hint_moved
+        )
+
+
+def _document(
+    plan: CheckpointPlan, files: list[Any], actions: int, *, written: bool, hinted: bool
+) -> Document:
+    values = {
+        "location": plan.snapshot.store.location,
+        "version": plan.version,
+        "kind": plan.kind,
+        "stats": {
+            (True, True): "both",
+            (True, False): "json",
+            (False, True): "struct",
+            (False, False): "none",
+        }[plan.stats_as_json, plan.stats_as_struct],
+        "written": written,
+        "existed": plan.existing is not None,
+        "files": files,
+        "numActions": actions if written else None,
+        "numAddFiles": plan.totals.files,
+        "sizeInBytes": sum(file["sizeInBytes"] for file in files),
+        "lastCheckpointUpdated": hinted,
+        "cleanup": None,
+        "engine": "local",
+    }
+    return Document(values, "checkpoint")
+
+
+def plan_checkpoint(
+    snapshot: Snapshot,
+    *,
+    kind: str = "auto",
+    stats: str = "table",
+    force: bool = False,
+    now_ms: int,
+) -> CheckpointPlan:
+    """Decide what to write, and refuse what must not be baked into a checkpoint."""
+    check_writable(snapshot)
+    version = snapshot.version
+    existing = next(
+        (one for one in reversed(snapshot.listing.checkpoints) if one.version == version), None
+    )
+    totals = snapshot.totals(frozenset({Want.FILES, Want.TOMBSTONES}), now_ms)
+    chosen = _kind_of(snapshot, kind)
+    as_json, as_struct = _stats_of(snapshot, stats)
+    warnings = []
+    if not as_json and not as_struct:
+        warnings.append("no statistics are kept: readers cannot skip files any more")
+    if existing is not None and not force:
+        names = {Kind.UUID_CHECKPOINT: "v2", Kind.MULTIPART_CHECKPOINT: "multi-part"}
+        chosen = names.get(existing.kind, "classic")
+        return CheckpointPlan(
+            snapshot, chosen, as_json, as_struct, now_ms, totals, existing, tuple(warnings)
+        )
+    if version not in snapshot.listing.commits:
+        raise Refused(
+            f"commit {version} is missing: a checkpoint must follow its commit",
+            hint="restore the commit from a backup",
+        )
+    if snapshot.schema is None:
+        raise Refused("the metadata has no schema", hint="such a checkpoint would break readers")
+    _compare_checksum(snapshot, totals)
+    return CheckpointPlan(
+        snapshot, chosen, as_json, as_struct, now_ms, totals, None, tuple(warnings)
+    )
+
+
+def _kind_of(snapshot: Snapshot, kind: str) -> str:
+    supported = "v2Checkpoint" in snapshot.features
+    if kind == "auto":
+        wants = snapshot.setting("delta.checkpointPolicy") == "v2"
+        return "v2" if wants and supported else "classic"
+    if kind != "classic" and not supported:
+        raise Refused(
+            "V2 checkpoints need the table feature 'v2Checkpoint'",
+            hint="leave --kind out for a classic checkpoint",
+        )
+    return kind
+
+
+def _stats_of(snapshot: Snapshot, stats: str) -> tuple[bool, bool]:
+    if stats == "table":
+        return (
+            snapshot.setting("delta.checkpoint.writeStatsAsJson"),
+            snapshot.setting("delta.checkpoint.writeStatsAsStruct"),
+        )
+    return stats in ("json", "both"), stats in ("struct", "both")
+
+
+def _compare_checksum(snapshot: Snapshot, totals: Totals) -> None:
+    """A state that its own checksum denies is not made permanent (K-4)."""
+    checksum = read_checksum(snapshot.store, snapshot.version)
+    if checksum is None:
+        return
+    said = (checksum.num_files, checksum.table_size_bytes)
+    metadata = checksum.body.get("metadata")
+    same_table = not isinstance(metadata, dict) or metadata.get("id") == snapshot.metadata.id
+    if said != (totals.files, totals.bytes) or not same_table:
+        raise CorruptLog(
+            f"the version checksum {snapshot.version}.crc says {said[0]} files and {said[1]} "
+            f"bytes, the log {totals.files} and {totals.bytes}: a checkpoint would make one of "
+            "them permanent",
+            hint="find out which is right; a wrong checksum file may be deleted",
+        )
+
+
+def apply_checkpoint(plan: CheckpointPlan, engine: Engine) -> CheckpointResult:
+    """Write, read back, publish, and move the hint; raises before anything is published."""
+    snapshot = plan.snapshot
+    content = checkpoint_content(
+        snapshot,
+        now_ms=plan.now_ms,
+        stats_as_json=plan.stats_as_json,
+        stats_as_struct=plan.stats_as_struct,
+    )
+    if plan.kind == "classic":
+        return _apply_classic(plan, engine, content)
+    return _apply_v2(plan, engine, content)
+
+
+def _apply_classic(
+    plan: CheckpointPlan, engine: Engine, content: CheckpointContent
+) -> CheckpointResult:
+    store, path = plan.snapshot.store, classic_path(plan.version)
+    written = engine.write_classic(store, path, content)
+    with _discarding([written]):
+        _verify(plan, engine, [written])
+        store.put_file(path, written.scratch)
+    files = ({"path": path, "sizeInBytes": written.size},)
+    return _hint(plan, files, written.rows, written.size, written.adds, written)
+
+
+def _apply_v2(plan: CheckpointPlan, engine: Engine, content: CheckpointContent) -> CheckpointResult:
+    store = plan.snapshot.store
+    rows = plan.totals.files + plan.totals.tombstones
+    paths = sidecar_paths(plan.version, max(1, -(-rows // _SIDECAR_ROWS)))
+    sidecars = engine.write_sidecars(store, paths, content)
+    with _discarding(sidecars):
+        _verify(plan, engine, sidecars)
+        for path, written in zip(paths, sidecars, strict=True):
+            store.put_file(path, written.scratch)
+    lines = [
+        {"checkpointMetadata": {"version": plan.version, "tags": {}}},
+        *content.small,
+        *(_sidecar_line(store, path, one) for path, one in zip(paths, sidecars, strict=True)),
+    ]
+    # The main file comes last: only with it the checkpoint exists.
+    if plan.kind == "v2":
+        main = v2_path(plan.version, "json")
+        body = b"".join(json_text.dump(line) + b"\n" for line in lines)
+        store.put(main, body)
+        size = len(body)
+    else:
+        main = v2_path(plan.version, "parquet")
+        manifest = engine.write_manifest(store, main, lines, content)
+        with _discarding([manifest]):
+            store.put_file(main, manifest.scratch)
+        size = manifest.size
+    files = (
+        {"path": main, "sizeInBytes": size},
+        *(
+            {"path": path, "sizeInBytes": one.size}
+            for path, one in zip(paths, sidecars, strict=True)
+        ),
+    )
+    actions = len(lines) + sum(one.rows for one in sidecars)
+    total = size + sum(one.size for one in sidecars)
+    return _hint(plan, files, actions, total, sum(one.adds for one in sidecars), None)
+
+
+def _sidecar_line(store: Any, path: str, written: WrittenFile) -> dict[str, Any]:
+    modified = store.stat(path).modified_ms
+    return {
+        "sidecar": {
+            "path": path.rsplit("/", 1)[-1],
+            "sizeInBytes": written.size,
+            "modificationTime": modified or time.time_ns() // 1_000_000,
+        }
+    }
+
+
+def _verify(plan: CheckpointPlan, engine: Engine, files: Sequence[WrittenFile]) -> None:
+    """Count the rows of the finished files against the snapshot (K-6, K-8)."""
+    counts = [engine.count_rows(one) for one in files]
+    adds, removes = (sum(one[side] for one in counts) for side in (0, 1))
+    expected = (plan.totals.files, plan.totals.tombstones)
+    if (adds, removes) != expected:
+        raise CorruptLog(
+            f"the checkpoint has {adds} files and {removes} tombstones, the snapshot "
+            f"{expected[0]} and {expected[1]}; it is not published",
+            hint="the log changed while it was read, or it is broken; try again",
+        )
+
+
+def _hint(
+    plan: CheckpointPlan,
+    files: tuple[dict[str, Any], ...],
+    actions: int,
+    size: int,
+    adds: int,
+    written: WrittenFile | None,
+) -> CheckpointResult:
+    body: dict[str, Any] = {
+        "version": plan.version,
+        "size": actions,
+        "sizeInBytes": size,
+        "numOfAddFiles": adds,
+    }
+    if written is not None:
+        body["checkpointSchema"] = written.schema
+    moved = move_hint_forward(plan.snapshot.store, body)
+    warnings = [*plan.warnings]
+    if not moved:
+        warnings.append("_last_checkpoint stays as it is: it names a newer checkpoint")
+    return CheckpointResult(plan, files, actions, moved, warnings)
+
+
+@contextlib.contextmanager
+def _discarding(files: Sequence[WrittenFile]) -> Iterator[None]:
+    """No scratch file is left behind, whatever happens."""
+    try:
+        yield
+    finally:
+        for one in files:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(one.scratch)
+
+
+def checkpoint_if_due(
+    snapshot: Snapshot, engine: Callable[[], Engine], now_ms: int
+) -> tuple[str, ...]:
+    """After a commit: write the checkpoint that the table's interval asks for (6.4).
+
+    Returns warnings; a checkpoint that fails never fails its commit.
+    """
+    interval = snapshot.setting("delta.checkpointInterval")
+    if snapshot.version == 0 or interval < 1 or snapshot.version % interval:
+        return ()
+    try:
+        plan = plan_checkpoint(snapshot, now_ms=now_ms)
+        if plan.existing is None:
+            apply_checkpoint(plan, engine())
+    except Exception as error:
+        return (f"the checkpoint of version {snapshot.version} was not written: {error}",)
+    return ()

@@ -1,0 +1,102 @@
+"""A checkpoint and the cleanup behind it as one plan and one result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deltacli.delta.engine import Engine
+from deltacli.operations.checkpoint import (
+    CheckpointPlan,
+    CheckpointResult,
+    apply_checkpoint,
+)
+from deltacli.operations.cleanup import CleanupPlan, apply_cleanup, needs_classic, plan_cleanup
+from deltacli.operations.records import Document
+
+
+@dataclass(frozen=True)
+class MaintenancePlan:
+    checkpoint: CheckpointPlan
+    cleanup: CleanupPlan | None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        if self.checkpoint.existing is None:
+            return self.checkpoint.warnings
+        return (
+            *self.checkpoint.warnings,
+            f"version {self.checkpoint.version} has a checkpoint already; --force writes it anew",
+        )
+
+    @property
+    def changes_anything(self) -> bool:
+        deletes = self.cleanup is not None and bool(self.cleanup.files)
+        return self.checkpoint.existing is None or deletes
+
+    @property
+    def question(self) -> str:
+        deletes = len(self.cleanup.files) if self.cleanup else 0
+        if self.checkpoint.existing is not None:
+            return f"Delete {deletes} log files?"
+        more = f" and delete {deletes} log files" if deletes else ""
+        return self.checkpoint.question.removesuffix("?") + more + "?"
+
+    def document(self) -> Document:
+        return _with_cleanup(self.checkpoint.document(), self.cleanup, deleted=False)
+
+
+@dataclass(frozen=True)
+class MaintenanceResult:
+    checkpoint: CheckpointResult | CheckpointPlan
+    cleanup: CleanupPlan | None
+
+    @property
+    def warnings(self) -> list[str]:
+        return (
+            list(self.checkpoint.warnings) if isinstance(self.checkpoint, CheckpointResult) else []
+        )
+
+    def document(self) -> Document:
+        return _with_cleanup(self.checkpoint.document(), self.cleanup, deleted=True)
+
+
+def _with_cleanup(document: Document, plan: CleanupPlan | None, *, deleted: bool) -> Document:
+    if plan is None:
+        return document
+    cleanup: dict[str, Any] = {**plan.document(), "deleted": deleted}
+    return replace(document, values={**document.values, "cleanup": cleanup})
+
+
+def plan_maintenance(
+    checkpoint: CheckpointPlan, engine: Callable[[], Engine], *, cleanup: bool, force: bool
+) -> MaintenancePlan:
+    if not cleanup:
+        return MaintenancePlan(checkpoint, None)
+    plan = plan_cleanup(
+        checkpoint.snapshot,
+        engine,
+        now_ms=checkpoint.now_ms,
+        force=force,
+        upcoming=checkpoint.version if checkpoint.existing is None else None,
+    )
+    return MaintenancePlan(checkpoint, plan)
+
+
+def apply_maintenance(
+    plan: MaintenancePlan,
+    engine: Callable[[], Engine],
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> MaintenanceResult:
+    """Write first; only behind a checkpoint that was read back anything is deleted (K-10)."""
+    done: CheckpointResult | CheckpointPlan = plan.checkpoint
+    if plan.checkpoint.existing is None:
+        done = apply_checkpoint(plan.checkpoint, engine())
+    if plan.cleanup is not None and plan.cleanup.files:
+        classic = plan.checkpoint.kind == "classic"
+        if needs_classic(plan.checkpoint.snapshot, plan.cleanup) and not classic:
+            again = replace(plan.checkpoint, kind="classic", existing=None)
+            apply_checkpoint(again, engine())
+        apply_cleanup(plan.cleanup, on_progress)
+    return MaintenanceResult(done, plan.cleanup)
