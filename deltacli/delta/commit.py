@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakSet
 
 from deltacli import __version__
 from deltacli.delta import json_text
@@ -95,7 +96,7 @@ def commit(
     """
     check_writable(snapshot)
     store = snapshot.store
-    prove_put_if_absent(store)
+    _prove_once(store)
     base = _base_of(snapshot)
     txn_id = str(uuid.uuid4())
     begun = time.monotonic()
@@ -115,6 +116,16 @@ def commit(
         hint="try again when fewer writers are at work",
         location=store.location,
     )
+
+
+_PROVEN: WeakSet[LogStore] = WeakSet()
+
+
+def _prove_once(store: LogStore) -> None:
+    """Probe a store before the first commit through it (ST-11)."""
+    if store not in _PROVEN:
+        prove_put_if_absent(store)
+        _PROVEN.add(store)
 
 
 def _base_of(snapshot: Snapshot) -> _Base:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deltacli.delta import json_text
@@ -22,10 +22,11 @@ from deltacli.delta.checkpoint import (
     v2_path,
 )
 from deltacli.delta.checksum import read_checksum
+from deltacli.delta.commit import Change, Committed, commit
 from deltacli.delta.engine import CheckpointContent, Engine, Totals, Want, WrittenFile
 from deltacli.delta.paths import Kind
 from deltacli.delta.segment import Checkpoint
-from deltacli.delta.snapshot import Snapshot
+from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.delta.writable import check_writable
 from deltacli.errors import CorruptLog, Refused
 from deltacli.operations.records import Document
@@ -306,20 +307,23 @@ def _discarding(files: Sequence[WrittenFile]) -> Iterator[None]:
                 os.unlink(one.scratch)
 
 
-def checkpoint_if_due(
-    snapshot: Snapshot, engine: Callable[[], Engine], now_ms: int
-) -> tuple[str, ...]:
-    """After a commit: write the checkpoint that the table's interval asks for (6.4).
+def commit_and_checkpoint(
+    snapshot: Snapshot, change: Change, engine: Callable[[], Engine]
+) -> Committed:
+    """Commit a change, and write the checkpoint if the table's interval asks for one (6.4).
 
-    Returns warnings; a checkpoint that fails never fails its commit.
+    A checkpoint that fails never fails its commit: it is a warning.
     """
+    done = commit(snapshot, change)
     interval = snapshot.setting("delta.checkpointInterval")
-    if snapshot.version == 0 or interval < 1 or snapshot.version % interval:
-        return ()
+    if interval < 1 or done.version % interval:
+        return done
     try:
-        plan = plan_checkpoint(snapshot, now_ms=now_ms)
+        fresh = load_snapshot(snapshot.store, engine, version=done.version)
+        plan = plan_checkpoint(fresh, now_ms=time.time_ns() // 1_000_000)
         if plan.existing is None:
             apply_checkpoint(plan, engine())
     except Exception as error:
-        return (f"the checkpoint of version {snapshot.version} was not written: {error}",)
-    return ()
+        warning = f"the checkpoint of version {done.version} was not written: {error}"
+        return replace(done, warnings=(*done.warnings, warning))
+    return done

@@ -1,0 +1,89 @@
+"""A store that fails, or ends the process, at its k-th operation."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+from deltacli.errors import StorageError
+from deltacli.storage import Entry, LogStore
+
+CHANGES = ("put_if_absent", "put", "put_file", "delete")
+READS = ("list_from", "read", "stat", "open")
+
+
+class FaultyStore:
+    """Counts operations; at number `at` it fails `before` or `after` doing it, or is killed.
+
+    `halfway` writes the first half of the content under the temporary name that a real
+    store would use, and ends the process.
+    """
+
+    def __init__(self, inner: LogStore, at: int = -1, mode: str = "before", kill: bool = False):
+        self._inner = inner
+        self._at = at
+        self._mode = mode
+        self._kill = kill
+        self.count = 0
+        self.reads_are_remote = False
+
+    @property
+    def location(self) -> str:
+        return self._inner.location
+
+    def file_path(self, path: str) -> str | None:
+        # Parquet is read through `open`, so that those reads fail as well.
+        return None
+
+    def scratch(self, path: str) -> str:
+        return self._inner.scratch(path)
+
+    def list_from(self, folder: str, start: str = "") -> Iterator[Entry]:
+        found = self._do(lambda: list(self._inner.list_from(folder, start)))
+        return iter(found)
+
+    def read(self, path: str) -> bytes:
+        return self._do(lambda: self._inner.read(path))
+
+    def open(self, path: str) -> IO[bytes]:
+        return self._do(lambda: self._inner.open(path))
+
+    def stat(self, path: str) -> Entry:
+        return self._do(lambda: self._inner.stat(path))
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        self._half(path, content)
+        self._do(lambda: self._inner.put_if_absent(path, content))
+
+    def put(self, path: str, content: bytes) -> None:
+        self._half(path, content)
+        self._do(lambda: self._inner.put(path, content))
+
+    def put_file(self, path: str, source: str) -> None:
+        self._do(lambda: self._inner.put_file(path, source))
+
+    def delete(self, path: str) -> None:
+        self._do(lambda: self._inner.delete(path))
+
+    def _half(self, path: str, content: bytes) -> None:
+        if self._mode == "halfway" and self.count == self._at:
+            with open(self._inner.scratch(path), "wb") as file:
+                file.write(content[: len(content) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _do(self, action: Callable[[], Any]) -> Any:
+        now, self.count = self.count, self.count + 1
+        if now != self._at:
+            return action()
+        if self._mode != "after":
+            self._fail()
+        result = action()
+        self._fail()
+        return result
+
+    def _fail(self) -> None:
+        if self._kill:
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise StorageError("injected failure")
