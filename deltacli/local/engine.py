@@ -49,6 +49,7 @@ class _Footer:
     path: str
     metadata: Any
     leaves: frozenset[str]
+    int96: frozenset[str]
 
 
 class LocalEngine:
@@ -122,8 +123,13 @@ class LocalCheckpoint:
         _check_schema(path, arrow)
         _check_null_counts(path, metadata)
         schema = metadata.schema
-        leaves = frozenset(schema.column(i).path for i in range(len(schema)))
-        return _Footer(path, metadata, leaves)
+        columns = [schema.column(i) for i in range(len(schema))]
+        return _Footer(
+            path,
+            metadata,
+            frozenset(column.path for column in columns),
+            frozenset(column.path for column in columns if column.physical_type == "INT96"),
+        )
 
     def _open(self, path: str, metadata: Any = None) -> Any:
         source = self._store.file_path(path) or self._store.open(path)
@@ -240,7 +246,7 @@ class LocalCheckpoint:
             for batch in file.iter_batches(
                 max(rows, _BATCH_ROWS), [group], leaves, use_threads=False
             ):
-                yield _flatten(batch.column(0))
+                yield _flatten(batch.column(0), footer.int96)
 
 
 class _Touched:
@@ -368,7 +374,7 @@ def _with_records(batch: Any) -> Any:
     return batch.select(kept).append_column("numRecords", record_counts(batch))
 
 
-def _flatten(struct: Any) -> Any:
+def _flatten(struct: Any, int96: frozenset[str]) -> Any:
     """A struct column as a batch of its fields."""
     names = [struct.type.field(i).name for i in range(struct.type.num_fields)]
     columns = dict(zip(names, struct.flatten(), strict=True))
@@ -376,9 +382,9 @@ def _flatten(struct: Any) -> Any:
         if name in columns and columns[name].type != kind:
             columns[name] = columns[name].cast(kind)
     if "stats_parsed" in columns:
-        # Python has no nanoseconds, and statistics are kept to milliseconds.
         parsed = columns["stats_parsed"]
-        columns["stats_parsed"] = parsed.cast(_without_nanoseconds(parsed.type), safe=False)
+        kind = _time_types(parsed.type, "add.stats_parsed", int96)
+        columns["stats_parsed"] = parsed.cast(kind, safe=False)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
@@ -476,11 +482,16 @@ def _bad_column(path: str, column: str, what: Any) -> UnreadableCheckpoint:
     )
 
 
-def _without_nanoseconds(kind: Any) -> Any:
-    if pa.types.is_timestamp(kind) and kind.unit == "ns":
-        return pa.timestamp("us", kind.tz)
+def _time_types(kind: Any, path: str, int96: frozenset[str]) -> Any:
+    """A type whose times are microseconds: Python has no finer ones.
+
+    INT96, Spark's old form, is an instant; Arrow reads it as a time without a zone.
+    """
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if path in int96 else kind.tz)
     if pa.types.is_struct(kind):
-        return pa.struct([one.with_type(_without_nanoseconds(one.type)) for one in kind])
+        fields = [one.with_type(_time_types(one.type, f"{path}.{one.name}", int96)) for one in kind]
+        return pa.struct(fields)
     return kind
 
 

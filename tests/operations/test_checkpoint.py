@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -416,10 +417,8 @@ def test_a_failure_at_any_operation_leaves_the_table_as_it_was(
         place = tmp_path / f"t{number}"
         shutil.copytree(base, place)
         store = LocalStore(str(place))
-        try:
+        with contextlib.suppress(Refused, CorruptLog, StorageError):
             ACTIONS[name](FaultyStore(store, number, mode))
-        except (Refused, CorruptLog, StorageError):
-            pass
         assert readable_state(store) == expected, number
         assert list(place.rglob("*.tmp")) == []
         # And the work can be done afterwards.

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deltacli.delta.snapshot import load_snapshot
+from deltacli.errors import Refused
+from deltacli.local.engine import LocalEngine
+from deltacli.operations.checkpoint import apply_checkpoint, plan_checkpoint
+from deltacli.storage.local import LocalStore
 from tests.conftest import Result
+from tests.operations.test_checkpoint import drop_older_than
+from tests.test_golden import GOLDEN, READABLE
 
 pytestmark = pytest.mark.peer
 pa = pytest.importorskip("pyarrow")
@@ -67,3 +76,40 @@ def test_a_random_history_is_read_alike(
     ours = deltacli("history", path, "-o", "json").json
     history = deltalake.DeltaTable(path).history()
     assert [row["operation"] for row in ours] == [one["operation"] for one in history]
+
+
+def opened(path: Path) -> Any:
+    """What deltalake says of a table, or why it cannot say it."""
+    try:
+        table = deltalake.DeltaTable(str(path))
+        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    except Exception as error:
+        return f"{type(error).__name__}"
+    kept = ("path", "size_bytes", "num_records", "modification_time")
+    files = sorted(
+        (tuple((key, str(one.get(key))) for key in kept) for one in actions), key=lambda row: row
+    )
+    metadata = table.metadata()
+    return table.version(), str(metadata.id), json.loads(table.schema().to_json()), files
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_a_table_reads_alike_from_our_checkpoint_alone(tmp_path: Path, name: str) -> None:
+    shutil.copytree(GOLDEN / name, tmp_path / "t")
+    store = LocalStore(str(tmp_path / "t"))
+    snapshot = load_snapshot(store, LocalEngine)
+    if snapshot.version not in snapshot.listing.commits:
+        pytest.skip("the table has its newest version as a checkpoint only")
+    before = opened(tmp_path / "t")
+    if "canonicalized" in name:
+        pytest.skip("deltalake takes two spellings of one path for two files")
+    if isinstance(before, str):
+        pytest.skip(f"deltalake cannot open the table: {before}")
+    try:
+        plan = plan_checkpoint(snapshot, force=True, now_ms=1_795_000_000_000)
+    except Refused as refusal:
+        pytest.skip(refusal.message)
+    result = apply_checkpoint(plan, LocalEngine())
+    commit = f"_delta_log/{snapshot.version:020}.json"
+    drop_older_than(store, snapshot.version, {result.files[0]["path"], commit})
+    assert opened(tmp_path / "t") == before

@@ -1,0 +1,94 @@
+"""Real Delta Spark, driven as a process of its own: a job a line in, an answer a line out.
+
+Runs with the Python that has PySpark, not with that of the tests.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import sys
+from typing import Any
+
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC -Xlog:disable"
+
+
+def open_session(jars: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    settings = {
+        "spark.master": "local[2]",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.driver.extraClassPath": ":".join(sorted(glob.glob(f"{jars}/*.jar"))),
+        "spark.driver.extraJavaOptions": JVM,
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "OFF",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # Small data: interpreting is faster than compiling.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # Rows are counted from the files, not from statistics.
+        "spark.databricks.delta.optimizeMetadataQuery.enabled": "false",
+    }
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def state(spark: Any, path: str) -> dict[str, Any]:
+    """The snapshot as Delta Spark sees it, and the rows it reads."""
+    jvm = spark._jvm
+    none = jvm.scala.Option.empty()
+    log_type = jvm.org.apache.spark.sql.delta.DeltaLog
+    log_type.invalidateCache(spark._jsparkSession, jvm.org.apache.hadoop.fs.Path(path))
+    snapshot = log_type.forTable(spark._jsparkSession, path).update(False, none, none)
+    lines = snapshot.allFiles().toJSON().collectAsList()
+    adds = [json.loads(line) for line in lines]
+    apps, domains = snapshot.setTransactions(), snapshot.domainMetadata()
+    found = {
+        "version": snapshot.version(),
+        "protocol": json.loads(snapshot.protocol().json()),
+        "metadata": json.loads(snapshot.metadata().json()),
+        "files": sorted(json.dumps(one, sort_keys=True) for one in adds),
+        "tombstones": sorted(
+            json.loads(line)["path"] for line in snapshot.tombstones().toJSON().collectAsList()
+        ),
+        "txns": sorted(apps.apply(i).json() for i in range(apps.size())),
+        "domains": sorted(domains.apply(i).json() for i in range(domains.size())),
+    }
+    try:
+        found["rows"] = spark.read.format("delta").load(path).count()
+    except Exception as error:
+        found["rows"] = str(error)[:60]
+    return found
+
+
+def sql(spark: Any, *statements: str) -> None:
+    for statement in statements:
+        spark.sql(statement)
+
+
+def main() -> None:
+    spark = open_session(sys.argv[1])
+    print("ready", flush=True)
+    for line in sys.stdin:
+        job = json.loads(line)
+        try:
+            if job["op"] == "state":
+                answer: Any = state(spark, job["path"])
+            else:
+                answer = sql(spark, *job["statements"])
+        except Exception as error:
+            answer = {"error": str(error).split("\n")[0][:300]}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

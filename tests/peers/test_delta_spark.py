@@ -1,0 +1,189 @@
+"""Real Delta Spark reads what deltacli wrote, and writes what deltacli must equal."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from deltacli.delta.snapshot import load_snapshot
+from deltacli.errors import Refused
+from deltacli.local.engine import LocalEngine
+from deltacli.operations.checkpoint import apply_checkpoint, plan_checkpoint
+from deltacli.storage.local import LocalStore
+from tests.conftest import ROOT
+from tests.operations.test_checkpoint import drop_older_than
+from tests.test_golden import GOLDEN, expectations
+
+PEER = Path(os.environ.get("DELTACLI_SPARK_PEER", ROOT / ".ci" / ".spark"))
+pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
+NOW_MS = 1_795_000_000_000
+Ask = Callable[..., Any]
+
+# One of each kind; DELTACLI_PEER_ALL=1 takes all that are sound.
+SOME = (
+    "dat/nested_types",
+    "dat/multi_partitioned_2",
+    "delta-golden/dv-with-columnmapping",
+    "delta-golden/multi-part-checkpoint",
+    "delta-golden/v2-checkpoint-json",
+    "kernel-rs/partition_cm__name",
+    "kernel-rs/v1-multi-part-partitioned-struct-stats-only",
+    "kernel-rs/v2-checkpoints-parquet-with-sidecars",
+)
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Ask]:
+    if not (PEER / "bin" / "python").exists() or not list(PEER.glob("jars/*.jar")):
+        pytest.skip(f"no Delta Spark in {PEER}: .ci/delta-spark/install puts it there")
+    process = subprocess.Popen(
+        [PEER / "bin" / "python", ROOT / "tests/peers/spark_peer.py", PEER / "jars"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    while process.stdout.readline().strip() != "ready":
+        assert process.poll() is None, "Delta Spark did not start"
+
+    def do(op: str, **job: Any) -> Any:
+        process.stdin.write(json.dumps({"op": op, **job}) + "\n")  # type: ignore[union-attr]
+        process.stdin.flush()  # type: ignore[union-attr]
+        return json.loads(process.stdout.readline())  # type: ignore[union-attr]
+
+    yield do
+    process.kill()
+    process.wait()
+
+
+def tables() -> list[str]:
+    if os.environ.get("DELTACLI_PEER_ALL"):
+        return [name for name, one in expectations().items() if one["class"].startswith("valid")]
+    return [name for name in SOME if name in expectations()]
+
+
+@pytest.mark.parametrize("name", tables() or [pytest.param("", marks=pytest.mark.skip)])
+def test_spark_reads_a_table_from_our_checkpoint_alone(ask: Ask, tmp_path: Path, name: str) -> None:
+    shutil.copytree(GOLDEN / name, tmp_path / "t")
+    store = LocalStore(str(tmp_path / "t"))
+    snapshot = load_snapshot(store, LocalEngine)
+    if snapshot.version not in snapshot.listing.commits:
+        pytest.skip("the table has its newest version as a checkpoint only")
+    before = ask("state", path=str(tmp_path / "t"))
+    kinds = ["classic"]
+    kinds += ["v2", "v2-parquet"] if "v2Checkpoint" in snapshot.features else []
+    for kind in kinds:
+        place = tmp_path / kind
+        shutil.copytree(tmp_path / "t", place)
+        own = LocalStore(str(place))
+        try:
+            plan = plan_checkpoint(
+                load_snapshot(own, LocalEngine), kind=kind, force=True, now_ms=NOW_MS
+            )
+        except Refused as refusal:
+            pytest.skip(refusal.message)
+        result = apply_checkpoint(plan, LocalEngine())
+        commit = f"_delta_log/{snapshot.version:020}.json"
+        drop_older_than(own, snapshot.version, {result.files[0]["path"], commit})
+        assert ask("state", path=str(place)) == before
+
+
+TYPES = (
+    "y TINYINT, s SMALLINT, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(38,10), t STRING, "
+    "b BOOLEAN, x BINARY, e DATE, z TIMESTAMP, w TIMESTAMP_NTZ, "
+    "st STRUCT<a: INT, deep: STRUCT<c: STRING, q: ARRAY<INT>>>, ar ARRAY<INT>, mp MAP<STRING, INT>"
+)
+ROWS = (
+    "(1Y, 2S, 3, 4L, CAST(1.5 AS FLOAT), 2.5D, 12345678901234567890.1234567890BD, 'abc', true, "
+    "X'00', DATE'2026-01-31', TIMESTAMP'2026-01-31 10:00:00.123456', "
+    "TIMESTAMP_NTZ'2026-01-31 10:00:00.123456', NAMED_STRUCT('a', 1, 'deep', "
+    "NAMED_STRUCT('c', 'x', 'q', ARRAY(1))), ARRAY(1, 2), MAP('k', 1), 1, '2026-01-31', 'p q')",
+    "(-1Y, -2S, -3, -4L, CAST('NaN' AS FLOAT), CAST('-Infinity' AS DOUBLE), -0.5BD, "
+    "REPEAT('é', 50), false, X'FF', DATE'1582-01-01', TIMESTAMP'1960-01-01 00:00:00.000001', "
+    "NULL, NULL, NULL, NULL, 1, '2026-01-31', 'p q')",
+    "(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
+    "NULL, NULL, NULL, NULL)",
+)
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+@pytest.mark.parametrize("vectors", ["false", "true"])
+def test_struct_statistics_equal_those_of_spark(
+    ask: Ask, tmp_path: Path, mapping: str, vectors: str
+) -> None:
+    place = tmp_path / "t"
+    table = f"delta.`{place}`"
+    properties = {
+        "delta.checkpointInterval": "1",
+        "delta.checkpoint.writeStatsAsStruct": "true",
+        "delta.checkpoint.writeStatsAsJson": "true",
+        "delta.columnMapping.mode": mapping,
+        "delta.enableDeletionVectors": vectors,
+    }
+    settings = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+    create = (
+        f"CREATE TABLE {table} ({TYPES}, p1 INT, p2 DATE, p3 STRING) USING delta "
+        f"PARTITIONED BY (p1, p2, p3) TBLPROPERTIES ({settings})"
+    )
+    inserts = [f"INSERT INTO {table} VALUES {row}" for row in ROWS]
+    answer = ask("sql", statements=[create, *inserts])
+    assert answer is None, answer
+    store = LocalStore(str(place))
+    version = load_snapshot(store, LocalEngine).version
+    theirs = pq.read_table(place / "_delta_log" / f"{version:020}.checkpoint.parquet")
+    for name in list(os.listdir(place / "_delta_log")):
+        if "checkpoint" in name:
+            os.unlink(place / "_delta_log" / name)
+    plan = plan_checkpoint(load_snapshot(store, LocalEngine), stats="both", now_ms=NOW_MS)
+    result = apply_checkpoint(plan, LocalEngine())
+    ours = pq.read_table(place / result.files[0]["path"])
+    for column in ("stats_parsed", "partitionValues_parsed"):
+        left, right = rows_of(ours, column), rows_of(theirs, column)
+        assert left == right
+        left_type = type_of(ours, column)
+        assert left_type == type_of(theirs, column)
+    assert rows_of(ours, "stats") == rows_of(theirs, "stats")
+    # And Spark reads the table from our checkpoint as from its own.
+    state = ask("state", path=str(place))
+    assert state["rows"] == len(ROWS)
+
+
+def rows_of(table: Any, column: str) -> dict[str, Any]:
+    rows = [row for row in table.column("add").to_pylist() if row]
+    return {row["path"]: comparable(row[column]) for row in rows}
+
+
+def comparable(value: Any) -> Any:
+    """NaN equals NaN; a struct of nothing is nothing; Spark's INT96 times have no zone."""
+    if isinstance(value, dict):
+        fields = {key: comparable(one) for key, one in value.items()}
+        return fields if any(one is not None for one in fields.values()) else None
+    if isinstance(value, datetime):
+        value = value.replace(tzinfo=None)
+    return repr(value) if value is not None else None
+
+
+def type_of(table: Any, column: str) -> Any:
+    """The columns of a struct with their types, in any order."""
+    kind = table.schema.field("add").type
+    return shape(kind.field(column).type)
+
+
+def shape(kind: Any) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return {one.name: shape(one.type) for one in kind}
+    # Spark writes instants as INT96, which is neither microseconds nor marked with a zone.
+    return "timestamp" if pa.types.is_timestamp(kind) else str(kind)
