@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -37,6 +38,7 @@ class Case:
     theirs: str
     time_goal: float
     memory_goal: float
+    writes: bool = False
 
 
 CASES = (
@@ -79,6 +81,12 @@ CASES = (
         0.5,
     ),
 )
+CHECKPOINT = ("checkpoint", "T", "--yes", "-o", "json")
+CREATE = "DeltaTable(T).create_checkpoint()"
+CASES += (
+    Case("checkpoint 1M", "wide", CHECKPOINT, CREATE, 0.45, 0.33, writes=True),
+    Case("checkpoint 10M", "wide_x10", CHECKPOINT, CREATE, 0.33, 0.1, writes=True),
+)
 # Goals in seconds and MB, for what has no counterpart.
 START = (
     ("--help", ("--help",), None),
@@ -104,6 +112,19 @@ def measure(command: Sequence[str]) -> Run:
     if process.returncode:
         raise SystemExit(f"exit code {process.returncode}: {' '.join(command)[:200]}")
     return Run(time.perf_counter() - begin, usage.ru_maxrss / 1024)
+
+
+def measure_fresh(command: Sequence[str], table: Path, case: Case) -> Run:
+    """Measure; a job that writes gets a copy of the log, in hard links."""
+    if not case.writes:
+        return measure(command)
+    copy = table.with_name(f".copy-{os.getpid()}")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(table / "_delta_log", copy / "_delta_log", copy_function=os.link)
+    try:
+        return measure([part.replace(str(table), str(copy)) for part in command])
+    finally:
+        shutil.rmtree(copy)
 
 
 def median(runs: Sequence[Run]) -> Run:
@@ -135,8 +156,12 @@ def compare(case: Case, table: Path, rounds: int, ours: str, theirs: str) -> dic
     body = f"from deltalake import DeltaTable; T = {str(table)!r}; {case.theirs}"
     # The peer's threads may fail at interpreter exit; its work is done by then.
     peer = [theirs, "-c", f"import os, sys; {body}; sys.stdout.flush(); os._exit(0)"]
-    measure(command)
-    pairs = [(measure(command), measure(peer)) for _ in range(rounds)]
+    if not case.writes:
+        measure(command)
+    pairs = [
+        (measure_fresh(command, table, case), measure_fresh(peer, table, case))
+        for _ in range(rounds)
+    ]
     own, other = median([one for one, _ in pairs]), median([one for _, one in pairs])
     times, memory = own.seconds / other.seconds, own.megabytes / other.megabytes
     met = times <= case.time_goal and memory <= case.memory_goal

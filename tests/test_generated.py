@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -139,3 +140,9 @@ def test_every_field_is_explained() -> None:
     text = (ROOT / "docs/output.md").read_text()
     for name in (*describe.FIELDS, *files.FILE_FIELDS, *history.HISTORY_FIELDS):
         assert f"`{name}`" in text, name
+    planned = run(sys.executable, "-m", "deltacli", "checkpoint", "examples/orders", *DRY)
+    for name in json.loads(planned):
+        assert f"`{name}`" in text, name
+
+
+DRY = ("--dry-run", "-q", "-o", "json")

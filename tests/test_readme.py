@@ -28,6 +28,9 @@ def test_each_command_prints_what_the_readme_shows(
     assert (result.code, result.stdout) == (0, output)
 
 
+COMMANDS = ("snapshot", "history", "checkpoint")
+
+
 def test_there_are_examples() -> None:
     assert len(BLOCKS) >= 5
 
@@ -38,7 +41,7 @@ def test_the_exit_codes_are_those_of_the_program() -> None:
 
 
 def test_named_options_and_extras_exist(deltacli: Callable[..., Result]) -> None:
-    known = " ".join(deltacli(name, "--help").stdout for name in ("snapshot", "history"))
+    known = " ".join(deltacli(name, "--help").stdout for name in COMMANDS)
     for option in set(re.findall(r"`(--[a-z-]+)", README)):
         assert option in known, option
     project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
