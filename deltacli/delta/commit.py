@@ -79,7 +79,6 @@ class _Base:
     in_commit_ms: int | None
     file_ms: int | None
     features: frozenset[str]
-    files_changed: bool = False
 
 
 def commit(
@@ -226,7 +225,6 @@ def _meet_winners(store: LogStore, base: _Base, ours: Sequence[Action]) -> None:
         metadata = next((body for key, body in winner if key == "metaData"), None)
         if metadata is not None:
             base.configuration = dict(metadata.get("configuration") or {})
-        base.files_changed |= any(key in ("add", "remove") for key, _ in winner)
         base.version = version
         base.in_commit_ms = stamp_of(info) or base.in_commit_ms
         base.file_ms = max(file.modified_ms or 0, (base.file_ms or 0) + 1)
@@ -326,22 +324,43 @@ def _write_checksum(
     """Carry the version checksum forward where its numbers are known exactly (CR-1 … CR-4).
 
     That is so where the version before has one that agrees with the log, and neither we
-    nor a winner touched files or settings. A failure does not undo the commit.
+    nor a winner touched files. A failure does not undo the commit.
     """
-    changes_state = any(key != "commitInfo" for action in actions for key in action)
-    if changes_state or base.files_changed or base.version != snapshot.version:
+    if base.version != snapshot.version:
         return ()
     before = read_checksum(snapshot.store, snapshot.version)
     if before is None:
         return ()
+    body = {**before.body, "txnId": txn_id}
+    if not all(_carry_forward(body, key, one) for action in actions for key, one in action.items()):
+        return ()
+    if _has_own_time(_configuration_after(actions, base.configuration)):
+        body["inCommitTimestampOpt"] = moment.timestamp_ms
     try:
         totals = snapshot.totals(frozenset({Want.FILES}), moment.timestamp_ms)
         if (before.num_files, before.table_size_bytes) != (totals.files, totals.bytes):
             return ()
-        body = {**before.body, "txnId": txn_id}
-        if _has_own_time(base.configuration):
-            body["inCommitTimestampOpt"] = moment.timestamp_ms
         snapshot.store.put_if_absent(checksum_path(moment.version), json_text.dump(body))
     except (StorageError, CorruptLog) as error:
         return (f"the version checksum was not written: {error.message}",)
     return ()
+
+
+def _carry_forward(body: dict[str, Any], key: str, one: Json) -> bool:
+    """Bring a checksum up to date with one of our actions; False if that takes more."""
+    if key in ("metaData", "protocol"):
+        body["metadata" if key == "metaData" else key] = one
+    elif key == "txn":
+        _replace(body, "setTransactions", "appId", one, keep=True)
+    elif key == "domainMetadata":
+        _replace(body, "domainMetadata", "domain", one, keep=not one.get("removed"))
+    else:
+        return False
+    return True
+
+
+def _replace(body: dict[str, Any], name: str, own: str, one: Json, *, keep: bool) -> None:
+    """A list that is there must be complete; one that is not stays away."""
+    if isinstance(body.get(name), list):
+        others = [other for other in body[name] if other.get(own) != one.get(own)]
+        body[name] = [*others, one] if keep else others

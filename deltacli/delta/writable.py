@@ -7,7 +7,12 @@ from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.tolerance import Remark
 from deltacli.errors import Refused
 
-_REDIRECTS = ("delta.redirectReaderWriter-preview", "delta.redirectWriterOnly-preview")
+# Settings that hand the table's commits to somebody else, with or without the feature.
+_ELSEWHERE = (
+    ("delta.redirectReaderWriter-preview", "redirected"),
+    ("delta.redirectWriterOnly-preview", "redirected"),
+    ("delta.coordinatedCommits.commitCoordinator-preview", "written through a coordinator"),
+)
 
 
 def check_writable(snapshot: Snapshot) -> None:
@@ -32,9 +37,11 @@ def check_writable(snapshot: Snapshot) -> None:
                 f"tables with the feature {name!r} are not written: {feature.why_not}",
                 hint="use the engine that manages the table",
             )
-    for key in _REDIRECTS:
+    for key, how in _ELSEWHERE:
         if key in snapshot.metadata.configuration:
-            raise Refused(f"the table is redirected: {key} is set", hint="write to its new place")
+            raise Refused(
+                f"the table is {how}: {key} is set", hint="use the engine that manages the table"
+            )
     for warning in snapshot.warnings:
         if not isinstance(warning, Remark):
             raise Refused(

@@ -6,6 +6,7 @@ Facts 6.2 and 6.3, rules K-12 … K-29.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import zlib
@@ -22,6 +23,7 @@ from deltacli.delta import json_text
 from deltacli.delta.columns import fit
 from deltacli.delta.engine import CheckpointContent, FileBatch, WrittenFile
 from deltacli.delta.stats import stats_of_struct
+from deltacli.errors import StorageError
 from deltacli.local.parsed import arrow_type, parsed_partition_values, parsed_stats, stats_type
 from deltacli.storage import LogStore
 
@@ -232,17 +234,18 @@ class _Target:
         self._schema = schema
         self.counts = {"add": 0, "remove": 0}
         self.rows = 0
-        self._writer = pq.ParquetWriter(
-            self.scratch,
-            schema,
-            compression=codec,
-            version="2.4",
-            data_page_version="1.0",
-            coerce_timestamps="us",
-            # Everything else has too many different values for a dictionary to pay.
-            use_dictionary=_DICTIONARY,
-            store_schema=False,
-        )
+        with self._writing():
+            self._writer = pq.ParquetWriter(
+                self.scratch,
+                schema,
+                compression=codec,
+                version="2.4",
+                data_page_version="1.0",
+                coerce_timestamps="us",
+                # Everything else has too many different values for a dictionary to pay.
+                use_dictionary=_DICTIONARY,
+                store_schema=False,
+            )
 
     def __enter__(self) -> _Target:
         return self
@@ -254,7 +257,8 @@ class _Target:
             self.discard()
 
     def write(self, batch: Any) -> None:
-        self._writer.write_batch(batch)
+        with self._writing():
+            self._writer.write_batch(batch)
         self.rows += batch.num_rows
 
     def write_files(self, column: str, rows: Any) -> None:
@@ -265,12 +269,25 @@ class _Target:
         self.counts[column] += count
 
     def close(self) -> None:
-        self._writer.close()
+        with self._writing():
+            self._writer.close()
 
     def discard(self) -> None:
-        self._writer.close()
-        if os.path.exists(self.scratch):
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        with contextlib.suppress(OSError):
             os.unlink(self.scratch)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StorageError(
+                f"cannot write {self.scratch}: {error.strerror or error}",
+                hint="check the space and the permissions there",
+                location=self.scratch,
+            ) from error
 
     def finished(self) -> WrittenFile:
         return WrittenFile(

@@ -269,11 +269,19 @@ def test_the_version_checksum_is_carried_forward_only_if_it_is_true(table: Table
     done = put(load(table.store))
     carried = json.loads(table.store.read(f"_delta_log/{1:020}.crc"))
     assert carried == {**true, "txnId": done.txn_id}
+    put(load(table.store), metadata(name="new"), txn("a", 1))
+    carried = json.loads(table.store.read(f"_delta_log/{2:020}.crc"))
+    assert carried["metadata"] == metadata(name="new")["metaData"]
+    assert "setTransactions" not in carried
+    complete = {**true, "setTransactions": [txn("a", 1)["txn"], txn("b", 2)["txn"]]}
+    table.put(f"{2:020}.crc", json.dumps(complete).encode())
+    put(load(table.store), txn("a", 7))
+    carried = json.loads(table.store.read(f"_delta_log/{3:020}.crc"))
+    assert carried["setTransactions"] == [txn("b", 2)["txn"], txn("a", 7)["txn"]]
+    table.put(f"{3:020}.crc", json.dumps({**true, "numFiles": 9}).encode())
     put(load(table.store), txn("a", 1))
-    assert [e.name for e in table.store.list_from("_delta_log") if e.name.endswith("2.crc")] == []
-    table.put(f"{2:020}.crc", json.dumps({**true, "numFiles": 9}).encode())
-    put(load(table.store))
-    assert [e.name for e in table.store.list_from("_delta_log") if e.name.endswith("3.crc")] == []
+    assert load(table.store).version == 4
+    assert 4 not in load(table.store).listing.checksums
 
 
 # -- races --------------------------------------------------------------------------------

@@ -369,6 +369,34 @@ def test_a_checkpoint_that_fails_never_fails_the_commit(
     assert "no space" in done.warnings[0]
 
 
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no /dev/full here")
+@pytest.mark.parametrize("kind", ["classic", "v2"])
+def test_no_space_is_an_error_that_leaves_nothing(
+    tmp_path: Path, monkeypatch: Any, kind: str
+) -> None:
+    store = LocalStore(str(tmp_path))
+    rich_table(store)
+    before = sorted(tmp_path.rglob("*"))
+    full = tmp_path.with_name("full")
+    full.symlink_to("/dev/full")
+    monkeypatch.setattr(store, "scratch", lambda path: str(full))
+    with pytest.raises(StorageError, match="No space left"):
+        write(load(store), kind=kind)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert not full.is_symlink()
+
+
+def test_two_that_write_the_same_checkpoint_do_not_disturb_each_other(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    rich_table(LocalStore(str(tmp_path)))
+    expected = state_of(load(LocalStore(str(tmp_path))))
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(write, load(LocalStore(str(tmp_path)))) for _ in range(8)]
+        assert all(job.result().files for job in jobs)
+    assert state_of(load(LocalStore(str(tmp_path)))) == expected
+
+
 # -- faults, every one -----------------------------------------------------------------------
 
 
