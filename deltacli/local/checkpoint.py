@@ -234,6 +234,7 @@ class _Target:
         self._schema = schema
         self.counts = {"add": 0, "remove": 0}
         self.rows = 0
+        self._writer: Any = None
         with self._writing():
             self._writer = pq.ParquetWriter(
                 self.scratch,
@@ -274,7 +275,8 @@ class _Target:
 
     def discard(self) -> None:
         with contextlib.suppress(OSError, pa.ArrowException):
-            self._writer.close()
+            if self._writer is not None:
+                self._writer.close()
         with contextlib.suppress(OSError):
             os.unlink(self.scratch)
 
@@ -283,6 +285,7 @@ class _Target:
         try:
             yield
         except OSError as error:
+            self.discard()
             raise StorageError(
                 f"cannot write {self.scratch}: {error.strerror or error}",
                 hint="check the space and the permissions there",
