@@ -12,7 +12,6 @@ import os
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,6 +31,7 @@ from deltacli.delta.engine import (
 from deltacli.delta.paths import sidecar_path
 from deltacli.delta.replay import FileKey, Reconciled
 from deltacli.errors import FileMissing, StorageError, UnreadableCheckpoint
+from deltacli.local.footers import Footer, all_null, groups_with, read_footer
 from deltacli.storage import LogStore
 
 _BATCH_ROWS = 16_384
@@ -42,14 +42,6 @@ _SMALL = {
     "domainMetadata": "domainMetadata.domain",
     "sidecar": "sidecar.path",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Footer:
-    path: str
-    metadata: Any
-    leaves: frozenset[str]
-    int96: frozenset[str]
 
 
 class LocalEngine:
@@ -105,31 +97,20 @@ class LocalCheckpoint:
         self._files = self._footers(main_files)
         for footer in self._files:
             for action, leaf in _SMALL.items():
-                groups = _groups_with(footer.metadata, leaf)
+                groups = groups_with(footer.metadata, leaf)
                 if groups:
                     self._apply_small(footer, action, leaf, groups, state)
         self._files += self._footers([_path_of(one) for one in state.sidecars])
 
-    def _footers(self, paths: Sequence[str]) -> list[_Footer]:
+    def _footers(self, paths: Sequence[str]) -> list[Footer]:
         if len(paths) <= 1:
             return [self._footer(path) for path in paths]
         with ThreadPoolExecutor(_threads()) as pool:
             return list(pool.map(self._footer, paths))
 
-    def _footer(self, path: str) -> _Footer:
+    def _footer(self, path: str) -> Footer:
         with _Readable(path), self._open(path) as file:
-            metadata = file.metadata
-            arrow = file.schema_arrow
-        _check_schema(path, arrow)
-        _check_null_counts(path, metadata)
-        schema = metadata.schema
-        columns = [schema.column(i) for i in range(len(schema))]
-        return _Footer(
-            path,
-            metadata,
-            frozenset(column.path for column in columns),
-            frozenset(column.path for column in columns if column.physical_type == "INT96"),
-        )
+            return read_footer(path, file)
 
     def _open(self, path: str, metadata: Any = None) -> Any:
         source = self._store.file_path(path) or self._store.open(path)
@@ -138,7 +119,7 @@ class LocalCheckpoint:
         )
 
     def _apply_small(
-        self, footer: _Footer, action: str, leaf: str, groups: list[int], state: Reconciled
+        self, footer: Footer, action: str, leaf: str, groups: list[int], state: Reconciled
     ) -> None:
         columns = sorted(one for one in footer.leaves if one.startswith(f"{action}."))
         with _Readable(footer.path), self._open(footer.path, footer.metadata) as file:
@@ -162,7 +143,7 @@ class LocalCheckpoint:
         jobs = [(footer, group) for footer in self._files for group in range(_groups(footer))]
         total = Totals()
 
-        def work(job: tuple[_Footer, int]) -> Totals:
+        def work(job: tuple[Footer, int]) -> Totals:
             return self._group_totals(*job, touched, wanted, removed_after_ms)
 
         with ThreadPoolExecutor(min(_threads(), max(len(jobs), 1))) as pool:
@@ -174,7 +155,7 @@ class LocalCheckpoint:
 
     def _group_totals(
         self,
-        footer: _Footer,
+        footer: Footer,
         group: int,
         touched: _Touched,
         wanted: frozenset[Want],
@@ -223,7 +204,7 @@ class LocalCheckpoint:
 
     def _rows(
         self,
-        footer: _Footer,
+        footer: Footer,
         group: int,
         action: str,
         fields: Sequence[str],
@@ -231,9 +212,9 @@ class LocalCheckpoint:
     ) -> Iterator[Any]:
         """One action's columns of a row group as flat batches; rows of other actions are null."""
         key = f"{action}.path"
-        if key not in footer.leaves or _all_null(footer.metadata, group, key):
+        if key not in footer.leaves or all_null(footer.metadata, group, key):
             return
-        if _all_null(footer.metadata, group, f"{action}.deletionVector.storageType", absent=True):
+        if all_null(footer.metadata, group, f"{action}.deletionVector.storageType", absent=True):
             fields = [one for one in fields if one != "deletionVector"]
         leaves = [
             leaf
@@ -305,7 +286,7 @@ class _Touched:
         return key in self._state.adds or key in self._state.removes
 
 
-def _fields_for(wanted: frozenset[Want], touched: _Touched, footer: _Footer) -> list[str]:
+def _fields_for(wanted: frozenset[Want], touched: _Touched, footer: Footer) -> list[str]:
     if not wanted & {Want.FILES, Want.RECORDS, Want.VECTORS}:
         return []
     fields = {"size", *touched.key_fields}
@@ -388,43 +369,6 @@ def _flatten(struct: Any, int96: frozenset[str]) -> Any:
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _is_text(kind: Any) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return kind in (pa.string(), pa.large_string(), pa.string_view())
-
-
-def _is_text_map(kind: Any) -> bool:
-    return bool(pa.types.is_map(kind) and _is_text(kind.key_type) and _is_text(kind.item_type))
-
-
-# What all that follows relies on; columns that are not named here are kept as they are.
-_TYPES: Mapping[str, Callable[[Any], bool]] = {
-    "path": _is_text,
-    "partitionValues": _is_text_map,
-    "size": pa.types.is_integer,
-    "modificationTime": pa.types.is_integer,
-    "deletionTimestamp": pa.types.is_integer,
-    "stats": _is_text,
-    "stats_parsed": pa.types.is_struct,
-    "numRecords": pa.types.is_integer,
-    "tags": _is_text_map,
-    "deletionVector": pa.types.is_struct,
-    "storageType": _is_text,
-    "pathOrInlineDv": _is_text,
-    "offset": pa.types.is_integer,
-    "cardinality": pa.types.is_integer,
-    "baseRowId": pa.types.is_integer,
-    "defaultRowCommitVersion": pa.types.is_integer,
-    "clusteringProvider": _is_text,
-}
-_REQUIRED = {
-    "add": ("path", "size"),
-    "remove": ("path",),
-    "deletionVector": ("storageType", "cardinality"),
-}
-
-
 # Writers may leave a hint in the file that makes Arrow read texts as other kinds of text.
 _OWN_TYPES: Mapping[str, Any] = {
     "path": pa.string(),
@@ -436,50 +380,6 @@ _OWN_TYPES: Mapping[str, Any] = {
     "modificationTime": pa.int64(),
     "deletionTimestamp": pa.int64(),
 }
-
-
-def _check_schema(path: str, schema: Any) -> None:
-    """Raise UnreadableCheckpoint if a column is not of the protocol's type."""
-    for action in ("add", "remove"):
-        if action in schema.names:
-            _check_struct(path, action, schema.field(action).type)
-
-
-def _check_struct(path: str, name: str, kind: Any) -> None:
-    if not pa.types.is_struct(kind):
-        raise _bad_column(path, name, kind)
-    fields = {kind.field(i).name: kind.field(i).type for i in range(kind.num_fields)}
-    for required in _REQUIRED.get(name, ()):
-        if required not in fields:
-            raise _bad_column(path, f"{name}.{required}", "absent")
-    for field, own in fields.items():
-        if field in _TYPES and not _TYPES[field](own):
-            raise _bad_column(path, f"{name}.{field}", own)
-        if field in ("deletionVector", "stats_parsed"):
-            known = own if field == "deletionVector" else _only(own, "numRecords")
-            _check_struct(path, field, known)
-
-
-def _only(kind: Any, name: str) -> Any:
-    """A struct type cut down to one field: columns of the table may have any names."""
-    position = kind.get_field_index(name)
-    return pa.struct([kind.field(position)] if position >= 0 else [])
-
-
-def _check_null_counts(path: str, metadata: Any) -> None:
-    """Raise UnreadableCheckpoint if the footer tells of files without a size."""
-    for group in range(metadata.num_row_groups):
-        paths, sizes = (_null_count(metadata, group, f"add.{name}") for name in ("path", "size"))
-        if paths is not None and sizes is not None and paths != sizes:
-            raise _bad_column(path, "add.size", "null for some files")
-
-
-def _bad_column(path: str, column: str, what: Any) -> UnreadableCheckpoint:
-    return UnreadableCheckpoint(
-        f"checkpoint file {path}: the column {column} is {what}",
-        hint="write a new one with `deltacli checkpoint`, or restore the file",
-        location=path,
-    )
 
 
 def _time_types(kind: Any, path: str, int96: frozenset[str]) -> Any:
@@ -500,36 +400,8 @@ def _path_of(sidecar: Sidecar) -> str:
         return sidecar_path(sidecar.path)
 
 
-def _groups(footer: _Footer) -> int:
+def _groups(footer: Footer) -> int:
     return int(footer.metadata.num_row_groups)
-
-
-def _groups_with(metadata: Any, leaf: str) -> list[int]:
-    """The row groups in which a column is not known to be all null."""
-    return [
-        group
-        for group in range(metadata.num_row_groups)
-        if not _all_null(metadata, group, leaf, absent=True)
-    ]
-
-
-def _all_null(metadata: Any, group: int, leaf: str, *, absent: bool = False) -> bool:
-    if _position(metadata.schema, leaf) is None:
-        return absent
-    return _null_count(metadata, group, leaf) == int(metadata.row_group(group).num_rows)
-
-
-def _null_count(metadata: Any, group: int, leaf: str) -> int | None:
-    """How many rows of a column are null, if the footer tells."""
-    position = _position(metadata.schema, leaf)
-    if position is None:
-        return None
-    statistics = metadata.row_group(group).column(position).statistics
-    return statistics.null_count if statistics and statistics.has_null_count else None
-
-
-def _position(schema: Any, leaf: str) -> int | None:
-    return next((i for i in range(len(schema)) if schema.column(i).path == leaf), None)
 
 
 def _without_nulls(body: dict[str, Any]) -> dict[str, Any]:
