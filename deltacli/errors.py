@@ -9,6 +9,7 @@ DeltaCliError          70  a bug in deltacli, if nothing narrower applies
 ├── Conflict            6  another writer won and retrying is not allowed
 ├── StorageError        7  network, permission, credentials, missing package
 │   ├── FileMissing        the file is not there
+│   ├── Busy               two writers at one moment: ask again
 │   └── AlreadyExists      put-if-absent met an existing file
 ├── PartlyDone          8  some of the work could not be done
 └── Interrupted       130  Ctrl-C
@@ -64,6 +65,10 @@ class StorageError(DeltaCliError):
 
 class FileMissing(StorageError):
     """A file is not in the store (any more)."""
+
+
+class Busy(StorageError):
+    """Two writers asked for one name at the same moment; nothing was written by us."""
 
 
 class AlreadyExists(StorageError):

@@ -15,6 +15,7 @@ from deltacli.delta.engine import Engine
 from deltacli.delta.history import in_commit_times, version_at
 from deltacli.delta.segment import LogListing, list_log
 from deltacli.delta.snapshot import Snapshot, load_snapshot
+from deltacli.delta.tolerance import Remark
 from deltacli.errors import DeltaCliError, NotFound, StorageError, UsageError
 from deltacli.operations.records import Document, Listing, check_fields
 from deltacli.render.formats import Format
@@ -131,8 +132,10 @@ class Session:
         newest = snapshot.version == snapshot.whole_listing.latest
         if not newest and stamp is not None and stamp < self.now_ms - retained_ms:
             snapshot.warnings.append(
-                f"removed files are kept for less time than has passed since version "
-                f"{snapshot.version}: vacuum may have deleted data files that it needs"
+                Remark(
+                    f"removed files are kept for less time than has passed since version "
+                    f"{snapshot.version}: vacuum may have deleted data files that it needs"
+                )
             )
 
     # -- output --------------------------------------------------------------------------

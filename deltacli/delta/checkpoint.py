@@ -12,9 +12,10 @@ from deltacli.delta.engine import ADD_FIELDS, REMOVE_FIELDS, CheckpointContent
 from deltacli.delta.hint import BadHint, hint_checksums, parse_hint
 from deltacli.delta.paths import LAST_CHECKPOINT, LOG, SIDECARS
 from deltacli.delta.schema import Field, Primitive, Struct
+from deltacli.delta.segment import list_log
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.stats_schema import indexed_columns
-from deltacli.errors import StorageError
+from deltacli.errors import FileMissing, StorageError
 from deltacli.storage import LogStore
 
 # Longer schemas are left out of the hint, as Delta Spark does.
@@ -170,11 +171,18 @@ def hint_text(body: Mapping[str, Any]) -> bytes:
 
 
 def move_hint_forward(store: LogStore, body: Mapping[str, Any]) -> bool:
-    """Point the hint to this checkpoint unless it is at a newer one already (K-9, C-9)."""
+    """Point the hint to this checkpoint unless it is at a newer one already (K-9, C-9).
+
+    A hint that cannot be fetched is left alone; for a broken one the listing stands in.
+    """
     try:
         current = parse_hint(store.read(LAST_CHECKPOINT)).version
-    except (StorageError, BadHint):
+    except FileMissing:
         current = -1
+    except BadHint:
+        current = max((one.version for one in list_log(store).checkpoints), default=-1)
+    except StorageError:
+        return False
     if current > body["version"]:
         return False
     store.put(LAST_CHECKPOINT, hint_text(body))

@@ -26,7 +26,15 @@ from deltacli.delta.properties import read_property
 from deltacli.delta.segment import list_log
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.writable import check_writable
-from deltacli.errors import AlreadyExists, Conflict, CorruptLog, FileMissing, StorageError
+from deltacli.errors import (
+    AlreadyExists,
+    Busy,
+    Conflict,
+    CorruptLog,
+    FileMissing,
+    Refused,
+    StorageError,
+)
 from deltacli.storage import LogStore, prove_put_if_absent
 
 _ATTEMPTS = 15
@@ -109,7 +117,9 @@ def commit(
         if time.monotonic() - begun > _LIMIT_SECONDS:
             break
         pause(random.uniform(0, min(0.02 * 2**attempt, 2.0)))
-        _meet_winners(store, base, actions)
+        if _meet_winners(store, base, actions, txn_id):
+            # What looked like another writer's commit is ours after all.
+            return Committed(base.version, moment.timestamp_ms, txn_id, attempt)
     raise Conflict(
         f"gave up after {attempt} attempts: other writers were always faster",
         hint="try again when fewer writers are at work",
@@ -145,7 +155,14 @@ def _next_moment(base: _Base, now_ms: int) -> Moment:
 
 
 def _has_own_time(configuration: Mapping[str, str]) -> bool:
-    return bool(read_property(configuration, "delta.enableInCommitTimestamps"))
+    return _is_on(configuration, "delta.enableInCommitTimestamps")
+
+
+def _is_on(configuration: Mapping[str, str], key: str) -> bool:
+    try:
+        return bool(read_property(configuration, key))
+    except ValueError as error:  # a winner set it so
+        raise Refused(f"{error}", hint="set the property to a value that Delta knows") from None
 
 
 def _content(
@@ -173,7 +190,7 @@ def _content(
         "txnId": txn_id,
         **change.info,
     }
-    if read_property(configuration, "delta.enableRowTracking"):
+    if _is_on(configuration, "delta.enableRowTracking"):
         info["tags"] = {**info.get("tags", {}), "delta.rowTracking.preserved": "true"}
     lines = [{"commitInfo": info}, *actions]
     return b"".join(json_text.dump(dict(line)) + b"\n" for line in lines)
@@ -194,6 +211,8 @@ def _put(store: LogStore, version: int, content: bytes, txn_id: str) -> bool:
     except AlreadyExists:
         # It may be our own first attempt, repeated by the driver.
         return _is_ours(store, version, txn_id) is True
+    except Busy:
+        return False
     except StorageError as failure:
         ours = _is_ours(store, version, txn_id)
         if ours is None:
@@ -210,8 +229,11 @@ def _is_ours(store: LogStore, version: int, txn_id: str) -> bool | None:
     return info is not None and info.get("txnId") == txn_id
 
 
-def _meet_winners(store: LogStore, base: _Base, ours: Sequence[Action]) -> None:
-    """Read all commits after the base, refuse what conflicts, and stand on the newest."""
+def _meet_winners(store: LogStore, base: _Base, ours: Sequence[Action], txn_id: str) -> bool:
+    """Read all commits after the base, refuse what conflicts, and stand on the newest.
+
+    True if one of them is our own: then the base stands on it.
+    """
     listing = list_log(store, base.version + 1)
     for version in sorted(listing.commits):
         if version <= base.version:
@@ -220,14 +242,18 @@ def _meet_winners(store: LogStore, base: _Base, ours: Sequence[Action]) -> None:
             raise CorruptLog(f"commit {base.version + 1} is missing, {version} is there")
         file = listing.commits[version]
         winner = list(_actions_of(store, file.path))
-        _check_conflict(winner, ours, base.features, version)
         info = next((body for key, body in winner if key == "commitInfo"), {})
+        if info.get("txnId") == txn_id:
+            base.version = version
+            return True
+        _check_conflict(winner, ours, base.features, version)
         metadata = next((body for key, body in winner if key == "metaData"), None)
         if metadata is not None:
             base.configuration = dict(metadata.get("configuration") or {})
         base.version = version
         base.in_commit_ms = stamp_of(info) or base.in_commit_ms
         base.file_ms = max(file.modified_ms or 0, (base.file_ms or 0) + 1)
+    return False
 
 
 def _actions_of(store: LogStore, path: str) -> Iterator[tuple[str, Json]]:
@@ -341,8 +367,8 @@ def _write_checksum(
         if (before.num_files, before.table_size_bytes) != (totals.files, totals.bytes):
             return ()
         snapshot.store.put_if_absent(checksum_path(moment.version), json_text.dump(body))
-    except (StorageError, CorruptLog) as error:
-        return (f"the version checksum was not written: {error.message}",)
+    except Exception as error:  # the commit is in the log, whatever happens here
+        return (f"the version checksum was not written: {error}",)
     return ()
 
 

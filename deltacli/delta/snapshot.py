@@ -10,7 +10,15 @@ from typing import Any
 from deltacli.delta import json_text
 from deltacli.delta.actions import DomainMetadata, Json, Metadata, Protocol, parse_protocol
 from deltacli.delta.checksum import read_checksum
-from deltacli.delta.engine import CheckpointReader, Engine, FileBatch, Totals, Want
+from deltacli.delta.engine import (
+    ADD_FIELDS,
+    REMOVE_FIELDS,
+    CheckpointReader,
+    Engine,
+    FileBatch,
+    Totals,
+    Want,
+)
 from deltacli.delta.features import check_readable, supported_features
 from deltacli.delta.history import (
     COPIED,
@@ -28,7 +36,14 @@ from deltacli.delta.paths import Kind
 from deltacli.delta.properties import read_tolerantly
 from deltacli.delta.replay import FileKey, Reconciled, key_of, replay_commits, replay_lines
 from deltacli.delta.schema import BadSchema, Struct, parse_schema
-from deltacli.delta.segment import LogListing, LogSegment, list_for_latest, list_log, segments
+from deltacli.delta.segment import (
+    Checkpoint,
+    LogListing,
+    LogSegment,
+    list_for_latest,
+    list_log,
+    segments,
+)
 from deltacli.delta.stats import num_records
 from deltacli.delta.tolerance import Remark
 from deltacli.delta.widening import unknown_changes
@@ -149,11 +164,22 @@ class Snapshot:
     def _without_checkpoint(self, error: UnreadableCheckpoint) -> Snapshot:
         """The same version by another way; its rows turned out to be broken (rule LE-7)."""
         try:
-            other = self.rebuild()
+            other = self._other_way
         except CorruptLog:
             raise error from None
-        self.warnings.append(Remark(f"{error.message}; an earlier state of the log is used"))
+        remark = Remark(f"{error.message}; an earlier state of the log is used")
+        if remark not in self.warnings:
+            self.warnings.append(remark)
         return other
+
+    @cached_property
+    def _other_way(self) -> Snapshot:
+        return self.rebuild()
+
+    @property
+    def sound(self) -> Snapshot:
+        """The snapshot that answers in the end, where this one's checkpoint proved broken."""
+        return self._other_way.sound if "_other_way" in self.__dict__ else self
 
     def files(
         self, action: str, fields: Sequence[str], rows: int = 0
@@ -353,6 +379,21 @@ def _open_checkpoint(
             return None
         paths = []
     return engine().open_checkpoint(store, paths, state)
+
+
+def verify_checkpoint(
+    store: LogStore, engine: Callable[[], Engine], checkpoint: Checkpoint
+) -> None:
+    """Read a whole checkpoint: every page of every part. Raises UnreadableCheckpoint."""
+    state = Reconciled()
+    reader = _open_checkpoint(store, engine, LogSegment(checkpoint.version, checkpoint, ()), state)
+    if state.protocol is None or state.metadata is None:
+        raise UnreadableCheckpoint(
+            f"the checkpoint at version {checkpoint.version} has no protocol or metadata"
+        )
+    for action, fields in (("add", ADD_FIELDS), ("remove", REMOVE_FIELDS)):
+        for batch in reader.files(state, action, fields) if reader else ():
+            _ = batch.columns
 
 
 def checkpoint_kind(snapshot: Snapshot) -> str | None:

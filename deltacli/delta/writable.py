@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deltacli.delta.features import BY_NAME, Support
+from deltacli.delta.properties import PROPERTIES, read_property
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.tolerance import Remark
 from deltacli.errors import Refused
@@ -42,6 +43,14 @@ def check_writable(snapshot: Snapshot) -> None:
             raise Refused(
                 f"the table is {how}: {key} is set", hint="use the engine that manages the table"
             )
+    for row in PROPERTIES:
+        try:
+            read_property(snapshot.metadata.configuration, row.key)
+        except ValueError as error:
+            raise Refused(
+                f"{error}; what it should mean for a write is unclear",
+                hint="set the property to a value that Delta knows",
+            ) from None
     for warning in snapshot.warnings:
         if not isinstance(warning, Remark):
             raise Refused(

@@ -45,7 +45,9 @@ def write_sidecars(
         for path in paths:
             targets.append(_Target(store, path, schema, content.codec))
         with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-            buckets = [_Bucket(target, pool) for target in targets]
+            # All sidecars together hold no more than a few groups.
+            rows = max(4096, 4 * GROUP_ROWS // len(targets))
+            buckets = [_Bucket(target, pool, min(rows, GROUP_ROWS)) for target in targets]
             for column, rows in _read_ahead(_file_rows(shape)):
                 for bucket, part in _spread(buckets, rows):
                     bucket.add(column, part)
@@ -120,8 +122,11 @@ class _Target:
             self.discard()
 
     def write(self, batch: Any) -> None:
+        # A batch is a row group; long statistics must not make it huge.
+        rows = max(1, batch.num_rows * _GROUP_BYTES // max(batch.nbytes, 1))
         with self._writing():
-            self._writer.write_batch(batch)
+            for start in range(0, batch.num_rows, rows):
+                self._writer.write_batch(batch.slice(start, rows))
         self.rows += batch.num_rows
 
     def write_files(self, column: str, rows: Any) -> None:
@@ -175,9 +180,10 @@ _DICTIONARY = [
 class _Bucket:
     """Rows on their way to one sidecar, written in groups on a thread of the pool."""
 
-    def __init__(self, target: _Target, pool: ThreadPoolExecutor):
+    def __init__(self, target: _Target, pool: ThreadPoolExecutor, group_rows: int):
         self._target = target
         self._pool = pool
+        self._group_rows = group_rows
         self._held: dict[str, list[Any]] = {"add": [], "remove": []}
         self._jobs: list[Future[None]] = []
         self._lock = threading.Lock()
@@ -185,7 +191,7 @@ class _Bucket:
     def add(self, column: str, rows: Any) -> None:
         held = self._held[column]
         held.append(rows)
-        if sum(map(len, held)) >= GROUP_ROWS:
+        if sum(map(len, held)) >= self._group_rows:
             self._submit(column)
 
     def flush(self) -> None:
@@ -257,6 +263,7 @@ def _read_ahead(rows: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
         reader.join(timeout=30)
 
 
+_GROUP_BYTES = 100 << 20
 _NAMES_OF_TYPES = {
     pa.string(): "string",
     pa.int64(): "long",

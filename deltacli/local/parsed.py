@@ -85,19 +85,33 @@ def _counts_type(schema: Struct) -> Any:
 def parsed_stats(batch: Any, schema: Struct, kind: Any) -> Any:
     """stats_parsed of a batch: what its source has as a struct, else read from the text."""
     count, names = batch.num_rows, batch.schema.names
-    parsed = fit(batch.column("stats_parsed"), kind) if "stats_parsed" in names else None
-    if parsed is not None and not parsed.null_count:
-        return parsed
-    if "stats" not in names:
+    parsed, whole = None, pa.repeat(pa.scalar(False), count)
+    if "stats_parsed" in names:
+        source = batch.column("stats_parsed")
+        parsed = fit(source, kind)
+        if _has_all(source.type, kind):
+            # A struct of nothing but nulls says less than the text may say.
+            whole = pc.is_valid(pc.struct_field(parsed, ["numRecords"]))
+    if "stats" not in names or whole.true_count == count:
         return pa.nulls(count, kind) if parsed is None else parsed
-    texts = batch.column("stats").to_pylist()
-    have = parsed.is_valid().to_pylist() if parsed is not None else [False] * count
     rows = [
-        None if done else _stats_row(text, schema, kind)
-        for text, done in zip(texts, have, strict=True)
+        None if done or text is None else _stats_row(text, schema, kind)
+        for text, done in zip(batch.column("stats").to_pylist(), whole.to_pylist(), strict=True)
     ]
     made = pa.array(rows, kind)
-    return made if parsed is None else pc.if_else(parsed.is_valid(), parsed, made)
+    if parsed is None:
+        return made
+    return pc.if_else(pc.or_(whole, pc.is_null(made)), parsed, made)
+
+
+def _has_all(source: Any, kind: Any) -> bool:
+    """Whether a struct type has all the fields of another, at every depth."""
+    if not pa.types.is_struct(kind):
+        return True
+    if not pa.types.is_struct(source):
+        return False
+    fields = {one.name: one.type for one in source}
+    return all(one.name in fields and _has_all(fields[one.name], one.type) for one in kind)
 
 
 def _stats_row(text: str | None, schema: Struct, kind: Any) -> dict[str, Any] | None:
@@ -154,6 +168,7 @@ def stats_value(value: Any, kind: Primitive) -> Any:
             return _instant(value)
         if kind.name == "timestamp_ntz":
             return datetime.fromisoformat(value).replace(tzinfo=None)
+        value.encode("utf-8")  # a lone surrogate is no text
         return value
     except (ValueError, TypeError, OverflowError, InvalidOperation):
         return None
@@ -196,18 +211,16 @@ def parsed_partition_values(maps: Any, columns: Mapping[str, DataType], kind: An
 def _partition(text: str | None, data_type: DataType) -> Any:
     try:
         value = partition_value(text, data_type)
-    except ValueError:
-        return None
-    if isinstance(data_type, Primitive):
-        if data_type.name in _INTEGERS and value is not None:
+        if value is None or not isinstance(data_type, Primitive):
+            return value
+        if data_type.name in _INTEGERS:
             return _integer(value, _INTEGERS[data_type.name])
-        if data_type.decimal and value is not None:
-            try:
-                return _decimal(value, *data_type.decimal)
-            except InvalidOperation:
-                return None
-        if data_type.name == "timestamp" and value is not None:
+        if data_type.decimal:
+            return _decimal(value, *data_type.decimal)
+        if data_type.name == "timestamp":
             return value.astimezone(UTC)
-        if data_type.name == "timestamp_ntz" and value is not None:
+        if data_type.name == "timestamp_ntz":
             return value.replace(tzinfo=None)
-    return value
+        return value
+    except (ValueError, OverflowError, InvalidOperation):
+        return None

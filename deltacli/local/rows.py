@@ -15,6 +15,7 @@ from deltacli.delta import json_text
 from deltacli.delta.columns import fit
 from deltacli.delta.engine import CheckpointContent, FileBatch
 from deltacli.delta.stats import stats_of_struct
+from deltacli.errors import CorruptLog
 from deltacli.local.parsed import arrow_type, parsed_partition_values, parsed_stats, stats_type
 
 GROUP_ROWS = 65_536
@@ -189,7 +190,13 @@ def _batch_of(bodies: Sequence[Mapping[str, Any]], kind: Any) -> Any:
             values = [None if one is None else _pairs(one) for one in values]
         elif field.name == "stats":
             values = [one if isinstance(one, str) else None for one in values]
-        arrays.append(pa.array(values, field.type))
+        try:
+            arrays.append(pa.array(values, field.type))
+        except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+            raise CorruptLog(
+                f"{field.name} of an action cannot be put into a checkpoint: {error}",
+                hint="the writer of one of the newest commits broke the protocol",
+            ) from None
     return pa.RecordBatch.from_arrays(arrays, names=[field.name for field in kind])
 
 

@@ -9,11 +9,18 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deltacli.delta import json_text
+from deltacli.delta.actions import (
+    BadAction,
+    Protocol,
+    parse_domain,
+    parse_metadata,
+    parse_protocol,
+)
 from deltacli.delta.checkpoint import (
     checkpoint_content,
     classic_path,
@@ -117,11 +124,12 @@ def plan_checkpoint(
 ) -> CheckpointPlan:
     """Decide what to write, and refuse what must not be baked into a checkpoint."""
     check_writable(snapshot)
+    totals = snapshot.totals(frozenset({Want.FILES, Want.VECTORS, Want.TOMBSTONES}), now_ms)
+    snapshot = snapshot.sound
     version = snapshot.version
-    existing = next(
-        (one for one in reversed(snapshot.listing.checkpoints) if one.version == version), None
-    )
-    totals = snapshot.totals(frozenset({Want.FILES, Want.TOMBSTONES}), now_ms)
+    # Only the one that the state came from is known to be whole.
+    base = snapshot.segment.checkpoint
+    existing = base if base is not None and base.version == version else None
     chosen = _kind_of(snapshot, kind)
     as_json, as_struct = _stats_of(snapshot, stats)
     warnings = []
@@ -173,16 +181,53 @@ def _compare_checksum(snapshot: Snapshot, totals: Totals) -> None:
     checksum = read_checksum(snapshot.store, snapshot.version)
     if checksum is None:
         return
-    said = (checksum.num_files, checksum.table_size_bytes)
-    metadata = checksum.body.get("metadata")
-    same_table = not isinstance(metadata, dict) or metadata.get("id") == snapshot.metadata.id
-    if said != (totals.files, totals.bytes) or not same_table:
+    differing = [
+        f"{name} (checksum: {said!r:.60}, log: {own!r:.60})"
+        for name, said, own in _compared(checksum.body, snapshot, totals)
+        if said is not None and said != own
+    ]
+    if differing:
         raise CorruptLog(
-            f"the version checksum {snapshot.version}.crc says {said[0]} files and {said[1]} "
-            f"bytes, the log {totals.files} and {totals.bytes}: a checkpoint would make one of "
-            "them permanent",
+            f"the version checksum {snapshot.version}.crc says other things than the log: "
+            f"{'; '.join(differing)}; a checkpoint would make one of them permanent",
             hint="find out which is right; a wrong checksum file may be deleted",
         )
+
+
+def _compared(
+    body: Mapping[str, Any], snapshot: Snapshot, totals: Totals
+) -> Iterator[tuple[str, Any, Any]]:
+    """What a checksum says (None if it does not), and what the log says."""
+    yield "numFiles", body.get("numFiles"), totals.files
+    yield "tableSizeBytes", body.get("tableSizeBytes"), totals.bytes
+    yield "numDeletionVectors", body.get("numDeletionVectorsOpt"), totals.vectors
+    yield "numDeletedRecords", body.get("numDeletedRecordsOpt"), totals.deleted_records
+    with contextlib.suppress(BadAction, TypeError):
+        if isinstance(body.get("protocol"), Mapping):
+            said = parse_protocol(body["protocol"])
+            yield "protocol", _protocol_facts(said), _protocol_facts(snapshot.protocol)
+    with contextlib.suppress(BadAction, TypeError):
+        if isinstance(body.get("metadata"), Mapping):
+            metadata, own = parse_metadata(body["metadata"]), snapshot.metadata
+            for name in ("id", "schema_string", "partition_columns", "configuration"):
+                yield f"metadata {name}", getattr(metadata, name), getattr(own, name)
+    with contextlib.suppress(BadAction, TypeError):
+        if isinstance(body.get("domainMetadata"), list):
+            said_domains = [parse_domain(one) for one in body["domainMetadata"]]
+            yield (
+                "domainMetadata",
+                {one.domain: one.configuration for one in said_domains if not one.removed},
+                {name: one.configuration for name, one in snapshot.domains.items()},
+            )
+
+
+def _protocol_facts(protocol: Protocol) -> tuple[Any, ...]:
+    return (
+        protocol.min_reader_version,
+        protocol.min_writer_version,
+        frozenset(protocol.reader_features or ()),
+        frozenset(protocol.writer_features or ()),
+    )
 
 
 def apply_checkpoint(plan: CheckpointPlan, engine: Engine) -> CheckpointResult:
@@ -292,7 +337,9 @@ def _hint(
     moved = move_hint_forward(plan.snapshot.store, body)
     warnings = [*plan.warnings]
     if not moved:
-        warnings.append("_last_checkpoint stays as it is: it names a newer checkpoint")
+        warnings.append(
+            "_last_checkpoint stays as it is: it names a newer checkpoint, or cannot be read"
+        )
     return CheckpointResult(plan, files, actions, moved, warnings)
 
 

@@ -16,10 +16,10 @@ from deltacli.delta.engine import Engine
 from deltacli.delta.history import file_times
 from deltacli.delta.paths import SIDECARS, Kind, sidecar_path
 from deltacli.delta.replay import Reconciled
-from deltacli.delta.segment import Checkpoint, LogFile, LogListing
-from deltacli.delta.snapshot import Snapshot
+from deltacli.delta.segment import Checkpoint, LogFile, LogListing, list_log
+from deltacli.delta.snapshot import Snapshot, verify_checkpoint
 from deltacli.delta.writable import check_writable
-from deltacli.errors import CorruptLog, FileMissing, Refused
+from deltacli.errors import CorruptLog, FileMissing, Refused, UnreadableCheckpoint
 from deltacli.storage import LogStore
 from deltacli.units import iso_time
 
@@ -83,10 +83,7 @@ def plan_cleanup(
     last_old = max(
         (v for v, stamp in file_times(listing).items() if stamp <= cutoff_ms), default=-1
     )
-    anchors = {one.version for one in listing.checkpoints}
-    if upcoming is not None:
-        anchors.add(upcoming)
-    anchor = max((version for version in anchors if version <= last_old), default=None)
+    anchor = _anchor(snapshot.store, engine, listing, last_old, upcoming)
     if anchor is None:
         return CleanupPlan(snapshot.store, cutoff_ms, None, ())
     files = tuple(_expired(listing, anchor))
@@ -94,6 +91,29 @@ def plan_cleanup(
         kept = [one for one in listing.checkpoints if one.version >= anchor]
         files += tuple(_unreferenced(snapshot.store, engine, kept, cutoff_ms))
     return CleanupPlan(snapshot.store, cutoff_ms, anchor, files)
+
+
+def _anchor(
+    store: LogStore,
+    engine: Callable[[], Engine],
+    listing: LogListing,
+    last_old: int,
+    upcoming: int | None,
+) -> int | None:
+    """The newest old version from which all later ones can be rebuilt.
+
+    A name in the listing is no proof: the checkpoint is read, every page of it.
+    """
+    if upcoming is not None and upcoming <= last_old:
+        return upcoming
+    for checkpoint in reversed(listing.checkpoints):
+        if checkpoint.version <= last_old:
+            try:
+                verify_checkpoint(store, engine, checkpoint)
+                return checkpoint.version
+            except UnreadableCheckpoint:
+                continue
+    return None
 
 
 def _check_settings(snapshot: Snapshot, force: bool) -> None:
@@ -176,8 +196,24 @@ def _sidecars_of(store: LogStore, engine: Callable[[], Engine], checkpoint: Chec
     return {sidecar_path(one.path) for one in state.sidecars}
 
 
-def apply_cleanup(plan: CleanupPlan, on_delete: Callable[[str, int, int], None] | None) -> None:
-    """Delete the files of the plan, one after the other; what is gone already is fine."""
+def apply_cleanup(
+    plan: CleanupPlan,
+    engine: Callable[[], Engine],
+    on_delete: Callable[[str, int, int], None] | None = None,
+) -> None:
+    """Delete the files of the plan, one after the other; what is gone already is fine.
+
+    Before the first one, the checkpoint that is to stand for them is read once more.
+    """
+    if not plan.files:
+        return
+    anchors = [one for one in list_log(plan.store).checkpoints if one.version == plan.anchor]
+    if not anchors:
+        raise CorruptLog(
+            f"the checkpoint at version {plan.anchor} is gone: nothing was deleted",
+            hint="another process changes this log; try again",
+        )
+    verify_checkpoint(plan.store, engine, anchors[-1])
     for done, file in enumerate(plan.files, 1):
         plan.store.delete(file.path)
         if on_delete:

@@ -11,6 +11,7 @@ from deltacli.operations.checkpoint import (
     CheckpointPlan,
     CheckpointResult,
     apply_checkpoint,
+    plan_checkpoint,
 )
 from deltacli.operations.cleanup import CleanupPlan, apply_cleanup, needs_classic, plan_cleanup
 from deltacli.operations.records import Document
@@ -51,6 +52,7 @@ class MaintenancePlan:
 class MaintenanceResult:
     checkpoint: CheckpointResult | CheckpointPlan
     cleanup: CleanupPlan | None
+    for_old_clients: CheckpointResult | None = None
 
     @property
     def warnings(self) -> list[str]:
@@ -59,7 +61,11 @@ class MaintenanceResult:
         )
 
     def document(self) -> Document:
-        return _with_cleanup(self.checkpoint.document(), self.cleanup, deleted=True)
+        document = _with_cleanup(self.checkpoint.document(), self.cleanup, deleted=True)
+        if self.for_old_clients is None:
+            return document
+        files = [*document.values["files"], *self.for_old_clients.files]
+        return replace(document, values={**document.values, "files": files})
 
 
 def _with_cleanup(document: Document, plan: CleanupPlan | None, *, deleted: bool) -> Document:
@@ -94,9 +100,17 @@ def apply_maintenance(
     if plan.checkpoint.existing is None:
         done = apply_checkpoint(plan.checkpoint, engine())
     if plan.cleanup is not None and plan.cleanup.files:
-        classic = plan.checkpoint.kind == "classic"
-        if needs_classic(plan.checkpoint.snapshot, plan.cleanup) and not classic:
-            again = replace(plan.checkpoint, kind="classic", existing=None)
-            apply_checkpoint(again, engine())
-        apply_cleanup(plan.cleanup, on_progress)
+        extra = None
+        if needs_classic(plan.checkpoint.snapshot, plan.cleanup):
+            extra = _write_classic(plan.checkpoint, engine)
+        apply_cleanup(plan.cleanup, engine, on_progress)
+        return MaintenanceResult(done, plan.cleanup, extra)
     return MaintenanceResult(done, plan.cleanup)
+
+
+def _write_classic(plan: CheckpointPlan, engine: Callable[[], Engine]) -> CheckpointResult | None:
+    """A checkpoint under the name that old clients know (LC-9), unless it was just written."""
+    if plan.kind == "classic":
+        return None
+    again = plan_checkpoint(plan.snapshot, kind="classic", force=True, now_ms=plan.now_ms)
+    return apply_checkpoint(again, engine())

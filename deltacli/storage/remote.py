@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import IO, Any, TypeVar
 
-from deltacli.errors import AlreadyExists, FileMissing, Refused, StorageError, UsageError
+from deltacli.errors import (
+    AlreadyExists,
+    Busy,
+    FileMissing,
+    Refused,
+    StorageError,
+    UsageError,
+)
 from deltacli.storage import retrying, scratch_file
 
 T = TypeVar("T")
@@ -123,27 +130,33 @@ class RemoteStore:
             self._fs.invalidate_cache()
 
     def put(self, path: str, content: bytes) -> None:
-        # One request replaces an object atomically. File systems behind fsspec show
-        # partial writes, so there a finished file is moved over the old one.
-        if self.scheme in ("hdfs", "sftp"):
-            temporary = self._path(f"{path}.tmp")
-            self._run(path, lambda: self._fs.pipe_file(temporary, content))
-            self._run(path, lambda: self._fs.mv(temporary, self._path(path)))
+        self._publish(path, lambda target: self._fs.pipe_file(target, content))
+
+    def _publish(self, path: str, write: Callable[[str], Any]) -> None:
+        """Write a file so that readers see the old one or the new one.
+
+        One request replaces an object atomically. File systems behind fsspec show partial
+        writes, so there a finished file is moved over the old one.
+        """
+        target = self._path(path)
+        if self.scheme not in ("hdfs", "sftp"):
+            self._run(path, lambda: write(target))
         else:
-            self._run(path, lambda: self._fs.pipe_file(self._path(path), content))
+            temporary = f"{target}.{os.urandom(8).hex()}.tmp"
+            try:
+                self._run(path, lambda: write(temporary))
+                self._run(path, lambda: self._fs.mv(temporary, target))
+            except StorageError:
+                with contextlib.suppress(Exception):
+                    self._fs.rm_file(temporary)
+                raise
         self._fs.invalidate_cache()
 
     def scratch(self, path: str) -> str:
         return scratch_file(path)
 
     def put_file(self, path: str, source: str) -> None:
-        target = self._path(path)
-        # As in `put`: an object appears when its upload is complete, a file while it grows.
-        upload = f"{target}.tmp" if self.scheme in ("hdfs", "sftp") else target
-        self._run(path, lambda: self._fs.put_file(source, upload))
-        if upload != target:
-            self._run(path, lambda: self._fs.mv(upload, target))
-        self._fs.invalidate_cache()
+        self._publish(path, lambda target: self._fs.put_file(source, target))
         os.unlink(source)
 
     def delete(self, path: str) -> None:
@@ -278,6 +291,8 @@ def _translated(exc: Exception, url: str) -> StorageError:
     status = _http_status(exc)
     if isinstance(exc, FileExistsError) or status == 412:
         return AlreadyExists(f"{url} exists already", location=url)
+    if status == 409:
+        return Busy(f"{url} is being written by another writer", location=url)
     if isinstance(exc, FileNotFoundError | NotADirectoryError):
         return FileMissing(f"{url} does not exist", location=url)
     text = f"{type(exc).__name__}: {_first_line(exc)}"

@@ -15,7 +15,7 @@ import pytest
 from deltacli.delta.commit import Change, Committed, Moment, commit
 from deltacli.delta.segment import list_log
 from deltacli.delta.snapshot import Snapshot, load_snapshot
-from deltacli.errors import AlreadyExists, Conflict, Refused, StorageError
+from deltacli.errors import AlreadyExists, Busy, Conflict, Refused, StorageError
 from deltacli.local.engine import LocalEngine
 from deltacli.operations.checkpoint import commit_and_checkpoint
 from deltacli.storage import LogStore, open_store
@@ -213,6 +213,44 @@ def test_after_a_failure_that_wrote_nothing_the_error_is_told() -> None:
     assert load(table.store).version == 0
 
 
+class Deaf(Unsure):
+    """As before, and the first read after that fails."""
+
+    deaf = False
+
+    def read(self, path: str) -> bytes:
+        if self.deaf and path.endswith(".json"):
+            self.deaf = False
+            raise StorageError("503")
+        return super().read(path)
+
+
+@pytest.mark.parametrize("actions", [[], [txn("a", 1)]])
+def test_our_commit_is_recognised_even_if_it_cannot_be_read_at_once(actions: list[Action]) -> None:
+    table = TableBuilder(Deaf())
+    table.start()
+    snapshot = load(table.store)
+    table.store.mode = "repeated by the driver"
+    table.store.deaf = True
+    assert put(snapshot, *actions).version == 1
+    assert list_log(table.store).latest == 1
+
+
+def test_a_store_that_is_busy_is_asked_again() -> None:
+    class BusyOnce(MemoryStore):
+        busy = 2
+
+        def put_if_absent(self, path: str, content: bytes) -> None:
+            if path.endswith("1.json") and self.busy:
+                self.busy -= 1
+                raise Busy("409")
+            super().put_if_absent(path, content)
+
+    table = TableBuilder(BusyOnce())
+    table.start()
+    assert put(load(table.store), txn("a", 1)).version == 1
+
+
 def test_giving_up_is_a_conflict(table: TableBuilder) -> None:
     table.start()
     snapshot = load(table.store)
@@ -246,8 +284,11 @@ def test_a_table_read_with_warnings_is_not_written(table: TableBuilder) -> None:
     table.start(configuration={"delta.deletedFileRetentionDuration": "one month"})
     snapshot = load(table.store)
     snapshot.setting("delta.deletedFileRetentionDuration")
-    with pytest.raises(Refused, match="not sound enough"):
+    with pytest.raises(Refused, match=r"deletedFileRetentionDuration.*unclear"):
         put(snapshot)
+    table.commit(metadata(schemaString=None))
+    with pytest.raises(Refused, match=r"not sound enough.*schemaString"):
+        put(load(table.store))
 
 
 def test_a_store_that_overwrites_is_refused() -> None:

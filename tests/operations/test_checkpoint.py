@@ -320,6 +320,8 @@ def test_the_hint_has_all_fields_a_checksum_and_never_goes_back(table: TableBuil
     assert not result.hint_moved
     assert parse_hint(table.store.read("_delta_log/_last_checkpoint")).version == 1
     assert not move_hint_forward(table.store, {"version": 0, "size": 1})
+    table.put("_last_checkpoint", b"{broken")
+    assert not move_hint_forward(table.store, {"version": 0, "size": 1})
     assert "checksum" not in json.loads(hint_text({"version": 1, "x": list(range(11))}))
 
 
@@ -327,7 +329,7 @@ def test_a_state_that_its_checksum_denies_is_not_made_permanent(table: TableBuil
     table.start(add("a", 5))
     crc = {"tableSizeBytes": 5, "numFiles": 2, "numMetadata": 1, "numProtocol": 1}
     table.put(f"{0:020}.crc", json.dumps(crc).encode())
-    with pytest.raises(CorruptLog, match="says 2 files"):
+    with pytest.raises(CorruptLog, match=r"numFiles \(checksum: 2, log: 1\)"):
         write(load(table.store))
     assert not load(table.store).listing.checkpoints
 
@@ -367,6 +369,73 @@ def test_a_checkpoint_that_fails_never_fails_the_commit(
     done = commit_and_checkpoint(load(table.store), change(txn("a", 1)), LocalEngine)
     assert done.version == 1
     assert "no space" in done.warnings[0]
+
+
+def test_broken_pages_are_replaced_by_a_good_checkpoint(table: TableBuilder) -> None:
+    head = [protocol(), metadata()]
+    table.commit(*head, *(add(f"{n:064}", n) for n in range(500)), remove("gone"))
+    write(load(table.store))
+    name = f"{0:020}.checkpoint.parquet"
+    content = bytearray(table.store.read(f"_delta_log/{name}"))
+    content[4 : len(content) // 3] = bytes(len(content) // 3 - 4)
+    table.put(name, bytes(content))
+    table.commit(commit_info(), add("late"))
+    result = write(load(table.store))
+    assert result.plan.totals.files == 501
+    table.store.delete(f"_delta_log/{name}")
+    assert len(load(table.store).all_live()) == 501
+    # And the broken one itself is no reason to leave it alone.
+    table.put(name, bytes(content))
+    assert plan_checkpoint(load(table.store, 0), now_ms=NOW_MS).existing is None
+
+
+def test_statistics_missing_in_a_struct_are_taken_from_the_text(table: TableBuilder) -> None:
+    import pyarrow as pa
+
+    text = '{"numRecords":7,"minValues":{"id":1},"maxValues":{"id":2},"nullCount":{"id":0}}'
+    head = [protocol(), metadata()]
+    files = [add("a", stats=text)]
+    table.commit(*head, *files)
+    for struct in ({"numRecords": None}, {"numRecords": 7}):
+        table.checkpoint(0, [*head, *files])
+        name = f"{0:020}.checkpoint.parquet"
+        whole = rows_of(table.store, f"_delta_log/{name}")
+        adds = whole.column("add").combine_chunks()
+        fields = {one.name: adds.field(one.name) for one in adds.type}
+        fields["stats_parsed"] = pa.array(
+            [struct] * len(adds), pa.struct([("numRecords", pa.int64())])
+        )
+        made = pa.StructArray.from_arrays(list(fields.values()), list(fields), mask=adds.is_null())
+        sink = io.BytesIO()
+        columns = {one: whole.column(one) for one in whole.column_names}
+        pq.write_table(pa.table({**columns, "add": made}), sink)
+        table.put(name, sink.getvalue())
+        result = write(load(table.store), force=True, stats="struct")
+        rows = rows_of(table.store, result.files[0]["path"]).column("add").to_pylist()
+        (parsed,) = [row["stats_parsed"] for row in rows if row]
+        assert parsed["numRecords"] == 7
+        assert parsed["minValues"] == {"id": 1}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"path": "\ud800"},
+        {"deletionVector": {**vector(), "offset": "1"}},
+        {"stats": json.dumps({"numRecords": 1, "minValues": {"t": "\ud800"}})},
+        {"partitionValues": {"z": "0001-01-01T00:00:00+05:00"}},
+    ],
+)
+def test_odd_values_never_end_in_a_bug(table: TableBuilder, odd: dict[str, Any]) -> None:
+    columns = [column("t", "string"), column("z", "timestamp")]
+    table.commit(protocol(), metadata(*columns, partition_by=["z"]), add("a") | {})
+    table.commit(commit_info(), {"add": {**add("b")["add"], **odd}})
+    try:
+        write(load(table.store), stats="both")
+    except CorruptLog:
+        assert not load(table.store).listing.checkpoints
+    else:
+        assert load(table.store).totals(ALL, NOW_MS).files == 2
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no /dev/full here")
@@ -548,10 +617,12 @@ def test_a_store_that_may_not_be_written_is_said_and_kept(
     deltacli: Callable[..., Result], place: Path
 ) -> None:
     before = sorted(os.listdir(place / "_delta_log"))
-    (place / "_delta_log" / "_last_checkpoint").mkdir()
-    result = deltacli("checkpoint", place, "--yes")
+    taken = place / "_delta_log" / f"{2:020}.checkpoint.parquet" / "x"
+    taken.mkdir(parents=True)
+    result = deltacli("checkpoint", place, "--yes", "--force")
     assert result.code == 7
-    (place / "_delta_log" / "_last_checkpoint").rmdir()
+    taken.rmdir()
+    taken.parent.rmdir()
     after = sorted(os.listdir(place / "_delta_log"))
     assert [name for name in after if "checkpoint" not in name] == before
     assert deltacli("snapshot", place, "--fields", "numFiles").stdout == "numFiles\t3\n"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from deltacli.delta.snapshot import Snapshot, load_snapshot
-from deltacli.errors import Refused, StorageError
+from deltacli.errors import CorruptLog, Refused, StorageError
 from deltacli.local.engine import LocalEngine
 from deltacli.operations.checkpoint import plan_checkpoint
 from deltacli.operations.cleanup import CleanupPlan, apply_cleanup, plan_cleanup
@@ -92,7 +92,7 @@ def test_everything_before_the_newest_old_checkpoint_goes_in_order(table: TableB
         f"{1:020}.{4:020}.compacted.json",
         f"{2:020}.checkpoint.parquet",
     ]
-    apply_cleanup(found, None)
+    apply_cleanup(found, LocalEngine)
     assert load(table.store, 4).version == 4
     assert load(table.store).totals(frozenset(), 0).files == 0
     assert names(plan(table)) == []
@@ -199,8 +199,49 @@ def test_an_unreadable_checkpoint_keeps_all_sidecars(table: TableBuilder) -> Non
     table.put("_sidecars/x.parquet", b"", at_ms=NOW_MS - 90 * DAY_MS)
     table.checkpoint(1, [features("v2Checkpoint"), metadata()])
     table.put(f"{3:020}.checkpoint.{U1}.json", b"{")
-    with pytest.raises(Exception, match=U1):
-        plan(table)
+    found = plan(table)
+    assert found.anchor == 1
+    assert names(found) == [f"{0:020}.json"]
+
+
+def damaged(table: TableBuilder, version: int) -> None:
+    """A checkpoint whose footer is fine and whose pages are not."""
+    name = f"{version:020}.checkpoint.parquet"
+    content = bytearray(table.store.read(f"_delta_log/{name}"))
+    content[4 : len(content) // 3] = bytes(len(content) // 3 - 4)
+    table.put(name, bytes(content))
+
+
+@pytest.mark.parametrize("broken", ["garbage", "pages", "sidecar"])
+def test_a_checkpoint_that_cannot_be_read_is_no_anchor(table: TableBuilder, broken: str) -> None:
+    head = [features("v2Checkpoint"), metadata()]
+    aged(table, [90, 80, 70, 60, 50], head)
+    table.checkpoint(1, [*head, *(add(str(v)) for v in range(2))])
+    if broken == "garbage":
+        table.put(f"{3:020}.checkpoint.parquet", b"garbage")
+    elif broken == "pages":
+        table.checkpoint(3, [*head, *(add(str(v)) for v in range(4))])
+        damaged(table, 3)
+    else:
+        sidecar_checkpoint(table, 3, U1, ["gone.parquet"])
+    found = plan(table)
+    assert found.anchor == 1
+    apply_cleanup(found, LocalEngine)
+    assert len(load(table.store).all_live()) == 5
+
+
+def test_an_anchor_that_breaks_after_the_plan_stops_the_deletion(table: TableBuilder) -> None:
+    aged(table, [90, 80, 70, 60])
+    checkpointed(table, 2, 0)
+    found = plan(table)
+    assert names(found)
+    damaged(table, 2)
+    with pytest.raises(CorruptLog):
+        apply_cleanup(found, LocalEngine)
+    table.store.delete(f"_delta_log/{2:020}.checkpoint.parquet")
+    with pytest.raises(CorruptLog, match="nothing was deleted"):
+        apply_cleanup(found, LocalEngine)
+    assert list(load(table.store).listing.commits) == [0, 1, 2, 3]
 
 
 def test_old_clients_are_left_a_classic_name(table: TableBuilder) -> None:
@@ -229,7 +270,7 @@ def old_table(place: Path) -> LocalStore:
 
 
 def clean(store: LogStore) -> None:
-    apply_cleanup(plan_cleanup(load(store), LocalEngine, now_ms=NOW_MS), None)
+    apply_cleanup(plan_cleanup(load(store), LocalEngine, now_ms=NOW_MS), LocalEngine)
 
 
 @pytest.mark.parametrize("mode", ["before", "after"])
@@ -303,6 +344,8 @@ def test_the_command_plans_shows_and_deletes(
     assert planned["cleanup"]["deleted"] is False
     assert planned["cleanup"]["earliestVersionAfter"] == 3
     assert load(store).listing.commits.keys() == set(range(6))
+    refused = deltacli("checkpoint", tmp_path / "t", "--cleanup", "--at", "4", "--yes")
+    assert refused.code == 2
     done = deltacli("checkpoint", tmp_path / "t", "--cleanup", "--yes", "-o", "json").json
     assert done["cleanup"]["deleted"] is True
     assert load(store).listing.commits.keys() == {3, 4, 5}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 import sys
 from typing import Any
 
@@ -66,8 +67,13 @@ def state(spark: Any, path: str) -> dict[str, Any]:
     try:
         found["rows"] = spark.read.format("delta").load(path).count()
     except Exception as error:
-        found["rows"] = str(error)[:60]
+        found["rows"] = reason(error)
     return found
+
+
+def reason(error: Exception) -> str:
+    """Why Spark could not do it, without the names of this run's objects."""
+    return re.sub(r"\bo[0-9]+\.", "", str(error).split("\n")[0])[:60]
 
 
 def sql(spark: Any, *statements: str) -> None:
@@ -86,7 +92,7 @@ def main() -> None:
             else:
                 answer = sql(spark, *job["statements"])
         except Exception as error:
-            answer = {"error": str(error).split("\n")[0][:300]}
+            answer = {"error": reason(error)}
         print(json.dumps(answer), flush=True)
 
 
