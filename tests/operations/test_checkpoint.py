@@ -626,3 +626,29 @@ def test_a_store_that_may_not_be_written_is_said_and_kept(
     after = sorted(os.listdir(place / "_delta_log"))
     assert [name for name in after if "checkpoint" not in name] == before
     assert deltacli("snapshot", place, "--fields", "numFiles").stdout == "numFiles\t3\n"
+
+
+@pytest.mark.parametrize(("answer", "written"), [("n", False), ("", False), ("y", True)])
+def test_on_a_terminal_the_plan_is_shown_and_asked_about(
+    place: Path, answer: str, written: bool
+) -> None:
+    import pty
+
+    parent, child = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "deltacli", "checkpoint", str(place), "--no-color"],
+        stdin=child,
+        stdout=subprocess.PIPE,
+        stderr=child,
+    )
+    os.close(child)
+    seen = b""
+    while b"[y/N]" not in seen:
+        seen += os.read(parent, 4096)
+    assert b"numAddFiles" in seen
+    os.write(parent, f"{answer}\n".encode())
+    stdout, _ = process.communicate(timeout=60)
+    os.close(parent)
+    assert process.returncode == 0
+    assert bool(list(place.glob("_delta_log/*.checkpoint.parquet"))) is written
+    assert (b"written\ttrue" in stdout) is written

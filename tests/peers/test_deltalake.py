@@ -105,11 +105,17 @@ def test_a_table_reads_alike_from_our_checkpoint_alone(tmp_path: Path, name: str
         pytest.skip("deltalake takes two spellings of one path for two files")
     if isinstance(before, str):
         pytest.skip(f"deltalake cannot open the table: {before}")
-    try:
-        plan = plan_checkpoint(snapshot, force=True, now_ms=1_795_000_000_000)
-    except Refused as refusal:
-        pytest.skip(refusal.message)
-    result = apply_checkpoint(plan, LocalEngine())
-    commit = f"_delta_log/{snapshot.version:020}.json"
-    drop_older_than(store, snapshot.version, {result.files[0]["path"], commit})
-    assert opened(tmp_path / "t") == before
+    kinds = ["classic"]
+    kinds += ["v2", "v2-parquet"] if "v2Checkpoint" in snapshot.features else []
+    for kind in kinds:
+        own = LocalStore(str(shutil.copytree(tmp_path / "t", tmp_path / kind)))
+        try:
+            plan = plan_checkpoint(
+                load_snapshot(own, LocalEngine), kind=kind, force=True, now_ms=1_795_000_000_000
+            )
+        except Refused as refusal:
+            pytest.skip(refusal.message)
+        result = apply_checkpoint(plan, LocalEngine())
+        commit = f"_delta_log/{snapshot.version:020}.json"
+        drop_older_than(own, snapshot.version, {result.files[0]["path"], commit})
+        assert opened(tmp_path / kind) == before
