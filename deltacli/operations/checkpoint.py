@@ -38,8 +38,6 @@ from deltacli.delta.writable import check_writable
 from deltacli.errors import CorruptLog, Refused
 from deltacli.operations.records import Document
 
-KINDS = ("auto", "classic", "v2", "v2-parquet")
-STATS = ("table", "json", "struct", "both")
 _SIDECAR_ROWS = 1_000_000
 
 

@@ -7,7 +7,7 @@ column names, statistics as structs) is left to it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,11 +17,9 @@ from deltacli.delta.columns import contains_any, json_strings, record_counts
 from deltacli.delta.engine import FileBatch
 from deltacli.delta.paths import file_location
 from deltacli.delta.stats import parse_stats
+from deltacli.operations.file_names import FileNames, vector_row
 from deltacli.operations.records import Columns
 from deltacli.units import iso_time
-
-if TYPE_CHECKING:
-    from deltacli.operations.files import FileNames
 
 _NULL = pa.scalar(None, pa.string())
 
@@ -152,8 +150,6 @@ def _stats_texts(texts: Any) -> Any:
 
 
 def _vector_texts(columns: Any, location: str) -> Any:
-    from deltacli.operations.files import vector_row
-
     count = columns.num_rows
     if "deletionVector" not in columns.schema.names:
         return _nulls(count)

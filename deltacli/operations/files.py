@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from deltacli.delta import json_text
 from deltacli.delta.engine import ADD_FIELDS, REMOVE_FIELDS, FileBatch
-from deltacli.delta.partitions import logical_partition_values, physical_partition_columns, sort_key
+from deltacli.delta.partitions import sort_key
 from deltacli.delta.paths import file_location
-from deltacli.delta.schema import Struct, logical_names, maps_columns
+from deltacli.delta.schema import logical_names
 from deltacli.delta.snapshot import Snapshot, is_unexpired
 from deltacli.delta.stats import (
     is_stats_line,
@@ -20,7 +20,7 @@ from deltacli.delta.stats import (
     rename_columns,
     stats_of_struct,
 )
-from deltacli.delta.vectors import vector_location
+from deltacli.operations.file_names import FileNames, vector_row
 from deltacli.operations.records import Columns, Listing, Pending, Row
 from deltacli.units import iso_time
 
@@ -46,36 +46,6 @@ _SOURCES: Mapping[str, tuple[str, ...]] = {
     "numRecords": ("stats", "stats_parsed"),
     "stats": ("stats", "stats_parsed"),
 }
-
-
-@dataclass(frozen=True)
-class FileNames:
-    """How a table's paths and columns are named in rows."""
-
-    location: str
-    partition_columns: tuple[str, ...]
-    schema: Struct | None
-    mapped_schema: Struct | None
-
-    @staticmethod
-    def of(snapshot: Snapshot) -> FileNames:
-        return FileNames(
-            snapshot.store.location,
-            snapshot.metadata.partition_columns,
-            snapshot.schema,
-            snapshot.mapped_schema,
-        )
-
-    @cached_property
-    def physical(self) -> dict[str, str]:
-        return physical_partition_columns(self.partition_columns, self.mapped_schema)
-
-    @cached_property
-    def are_mapped(self) -> bool:
-        return maps_columns(self.mapped_schema)
-
-    def partition_values(self, values: Any) -> dict[str, str | None]:
-        return logical_partition_values(dict(values or {}), self.physical)
 
 
 def list_files(snapshot: Snapshot, fields: tuple[str, ...] | None = None) -> Listing:
@@ -136,20 +106,6 @@ def _statistics(body: Mapping[str, Any], names: FileNames) -> tuple[int | None, 
     if stats and schema and names.are_mapped:
         stats = rename_columns(stats, lambda tree: logical_names(schema, tree))
     return records, stats
-
-
-def vector_row(vector: Mapping[str, Any] | None, location: str) -> dict[str, Any] | None:
-    """A deletion vector's descriptor, with the place of its file."""
-    if not vector:
-        return None
-    row = {key: value for key, value in vector.items() if value is not None}
-    try:
-        place = vector_location(vector, location)
-    except ValueError:
-        place = None
-    if place is not None:
-        row["location"] = place
-    return row
 
 
 def list_tombstones(snapshot: Snapshot, *, now_ms: int) -> Listing:

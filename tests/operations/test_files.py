@@ -13,9 +13,9 @@ from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.errors import CorruptLog, Refused, UnreadableCheckpoint
 from deltacli.local.engine import LocalEngine
 from deltacli.operations.file_columns import file_columns
+from deltacli.operations.file_names import FileNames
 from deltacli.operations.files import (
     FILE_FIELDS,
-    FileNames,
     file_row,
     list_files,
     list_partitions,
