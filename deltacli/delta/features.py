@@ -118,7 +118,6 @@ FEATURES: tuple[Feature, ...] = (
     Feature("redirectWriterOnly-preview", write=_NO, why_not=_REDIRECT),
 )
 BY_NAME = {feature.name: feature for feature in FEATURES}
-CATALOG_MANAGED = frozenset(f.name for f in FEATURES if f.read is Support.CATALOG)
 
 
 def supported_features(protocol: Protocol) -> tuple[str, ...]:
