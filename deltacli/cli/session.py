@@ -9,18 +9,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from deltacli.cli.options import CommonOptions
-from deltacli.delta.engine import Engine
-from deltacli.delta.history import in_commit_times, version_at
-from deltacli.delta.segment import LogListing, list_log
-from deltacli.delta.snapshot import Snapshot, load_snapshot
-from deltacli.delta.tolerance import Remark
 from deltacli.errors import DeltaCliError, NotFound, StorageError, UsageError
 from deltacli.operations.records import Document, Listing, check_fields
 from deltacli.render.formats import Format
 from deltacli.storage import LogStore, open_store
 from deltacli.units import iso_time, parse_instant, parse_zone
+
+if TYPE_CHECKING:
+    # Imported where they are used: not every command rebuilds a state, and start-up counts.
+    from deltacli.delta.engine import Engine
+    from deltacli.delta.segment import LogListing
+    from deltacli.delta.snapshot import Snapshot
 
 
 class Session:
@@ -104,6 +106,9 @@ class Session:
 
     def _load_at_time(self, load: _Loader, instant: int) -> Snapshot:
         """The newest version that was there at a time (rules S-3 … S-8)."""
+        from deltacli.delta.history import in_commit_times, version_at
+        from deltacli.delta.segment import list_log
+
         listing = list_log(load.store)
         newest = load(listing=listing)
         times = in_commit_times(newest.metadata.configuration, newest.warnings)
@@ -127,6 +132,8 @@ class Session:
         return load(version, listing=listing)
 
     def _warn_of_age(self, snapshot: Snapshot) -> None:
+        from deltacli.delta.tolerance import Remark
+
         retained_ms = snapshot.setting("delta.deletedFileRetentionDuration")
         stamp = snapshot.time.timestamp_ms
         newest = snapshot.version == snapshot.whole_listing.latest
@@ -273,6 +280,8 @@ class _Loader:
     def __call__(
         self, version: int | None = None, *, listing: LogListing | None = None
     ) -> Snapshot:
+        from deltacli.delta.snapshot import load_snapshot
+
         return load_snapshot(
             self.store,
             self._engine,

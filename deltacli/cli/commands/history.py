@@ -10,9 +10,7 @@ from deltacli.cli.options import AllowCatalogOpt, CommonOptions, TableArg
 from deltacli.cli.session import Session
 from deltacli.delta.segment import list_log
 from deltacli.errors import UsageError
-from deltacli.operations.chart import add_sizes
 from deltacli.operations.history import HistoryRange, describe_history
-from deltacli.render.chart import size_chart
 
 EXAMPLES = (
     ("deltacli history ./orders", "all commits, newest first"),
@@ -70,8 +68,13 @@ def history(
     wanted = HistoryRange(limit, first, last, operation)
     listing = list_log(store)
     found = describe_history(store, listing, wanted, allow_catalog_managed=allow_catalog_managed)
-    sizes = add_sizes(found, store, listing, session.engine) if chart else {}
-    session.show(found.listing(size_chart(sizes)))
+    footer: list[str] = []
+    if chart:
+        from deltacli.operations.chart import add_sizes
+        from deltacli.render.chart import size_chart
+
+        footer = size_chart(add_sizes(found, store, listing, session.engine))
+    session.show(found.listing(footer))
     session.warn(found.warnings)
     for note in found.notes:
         session.note(note)
