@@ -312,19 +312,22 @@ clean(FaultyStore(LocalStore({place!r}), {number}, {mode!r}, kill=True))
 """
 
 
-def test_a_kill_in_the_middle_leaves_a_readable_end(tmp_path: Path) -> None:
+@pytest.mark.timeout(600)
+def test_a_kill_at_any_operation_leaves_a_readable_end(tmp_path: Path) -> None:
     base = tmp_path / "base"
     old_table(base)
     shutil.copytree(base, tmp_path / "count")
     counting = FaultyStore(LocalStore(str(tmp_path / "count")))
     clean(counting)
-    for number in range(counting.count - 4, counting.count):
+    for number in range(counting.count):
         for mode in ("before", "after"):
             place = tmp_path / f"{mode}{number}"
             shutil.copytree(base, place)
             script = KILLED.format(root=str(ROOT), place=str(place), number=number, mode=mode)
             done = subprocess.run([sys.executable, "-c", script], check=False)
-            assert done.returncode == -signal.SIGKILL
+            # An operation that fails by itself has no moment after it.
+            expected = (-signal.SIGKILL, 0) if mode == "after" else (-signal.SIGKILL,)
+            assert done.returncode in expected
             still_sound(LocalStore(str(place)))
 
 
