@@ -214,3 +214,15 @@ def test_a_catalog_managed_table_needs_a_flag(name: str) -> None:
         load_snapshot(open_store(str(GOLDEN / name)), LocalEngine)
     assert caught.value.exit_code == 4
     assert any("catalog" in warning for warning in load(name).warnings)
+
+
+def test_checksums_of_other_writers_hints_agree() -> None:
+    from deltacli.delta.hint import parse_hint
+
+    hints = [path.read_bytes() for path in sorted(GOLDEN.glob("*/*/_delta_log/_last_checkpoint"))]
+    with_checksum = [hint for hint in hints if b'"checksum"' in hint]
+    if not with_checksum:
+        pytest.skip(f"no tables in {GOLDEN}")
+    for hint in with_checksum:
+        assert parse_hint(hint).version >= 0
+    assert len(with_checksum) > 10

@@ -37,8 +37,11 @@ from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.delta.writable import check_writable
 from deltacli.errors import CorruptLog, Refused
 from deltacli.operations.records import Document
+from deltacli.storage import LogStore
 
 _SIDECAR_ROWS = 1_000_000
+# As in Delta Spark: what is longer is left out of the hint.
+_MOST_IN_HINT = 30
 
 
 @dataclass(frozen=True)
@@ -251,7 +254,8 @@ def _apply_classic(
         _verify(plan, engine, [written])
         store.put_file(path, written.scratch)
     files = ({"path": path, "sizeInBytes": written.size},)
-    return _hint(plan, files, written.rows, written.size, written.adds, written)
+    more = {"checkpointSchema": written.schema}
+    return _hint(plan, files, written.rows, written.size, written.adds, more)
 
 
 def _apply_v2(plan: CheckpointPlan, engine: Engine, content: CheckpointContent) -> CheckpointResult:
@@ -263,11 +267,9 @@ def _apply_v2(plan: CheckpointPlan, engine: Engine, content: CheckpointContent) 
         _verify(plan, engine, sidecars)
         for path, written in zip(paths, sidecars, strict=True):
             store.put_file(path, written.scratch)
-    lines = [
-        {"checkpointMetadata": {"version": plan.version, "tags": {}}},
-        *content.small,
-        *(_sidecar_line(store, path, one) for path, one in zip(paths, sidecars, strict=True)),
-    ]
+    own = [*content.small, {"checkpointMetadata": {"version": plan.version}}]
+    named = [_sidecar_line(store, path, one) for path, one in zip(paths, sidecars, strict=True)]
+    lines = [*own, *named]
     # The main file comes last: only with it the checkpoint exists.
     if plan.kind == "v2":
         main = v2_path(plan.version, "json")
@@ -289,18 +291,31 @@ def _apply_v2(plan: CheckpointPlan, engine: Engine, content: CheckpointContent) 
     )
     actions = len(lines) + sum(one.rows for one in sidecars)
     total = size + sum(one.size for one in sidecars)
-    return _hint(plan, files, actions, total, sum(one.adds for one in sidecars), None)
+    shortcut: dict[str, Any] = {
+        "path": main.rsplit("/", 1)[-1],
+        "sizeInBytes": size,
+        "modificationTime": _modified_ms(store, main),
+    }
+    if len(own) <= _MOST_IN_HINT:
+        shortcut["nonFileActions"] = own
+    if len(named) <= _MOST_IN_HINT:
+        shortcut["sidecarFiles"] = [line["sidecar"] for line in named]
+    adds = sum(one.adds for one in sidecars)
+    return _hint(plan, files, actions, total, adds, {"v2Checkpoint": shortcut})
 
 
-def _sidecar_line(store: Any, path: str, written: WrittenFile) -> dict[str, Any]:
-    modified = store.stat(path).modified_ms
+def _sidecar_line(store: LogStore, path: str, written: WrittenFile) -> dict[str, Any]:
     return {
         "sidecar": {
             "path": path.rsplit("/", 1)[-1],
             "sizeInBytes": written.size,
-            "modificationTime": modified or time.time_ns() // 1_000_000,
+            "modificationTime": _modified_ms(store, path),
         }
     }
+
+
+def _modified_ms(store: LogStore, path: str) -> int:
+    return store.stat(path).modified_ms or time.time_ns() // 1_000_000
 
 
 def _verify(plan: CheckpointPlan, engine: Engine, files: Sequence[WrittenFile]) -> None:
@@ -322,16 +337,15 @@ def _hint(
     actions: int,
     size: int,
     adds: int,
-    written: WrittenFile | None,
+    more: Mapping[str, Any],
 ) -> CheckpointResult:
     body: dict[str, Any] = {
         "version": plan.version,
         "size": actions,
         "sizeInBytes": size,
         "numOfAddFiles": adds,
+        **more,
     }
-    if written is not None:
-        body["checkpointSchema"] = written.schema
     moved = move_hint_forward(plan.snapshot.store, body)
     warnings = [*plan.warnings]
     if not moved:

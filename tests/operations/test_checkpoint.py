@@ -200,6 +200,11 @@ def test_everything_that_counts_is_kept_and_nothing_else(table: TableBuilder, ki
     drop_older_than(table.store, 2, {result.files[0]["path"]})
     after = load(table.store)
     assert state_of(after) == expected
+    hint = parse_hint(table.store.read("_delta_log/_last_checkpoint")).body
+    assert ("v2Checkpoint" in hint) == (kind != "classic")
+    if kind != "classic":
+        assert result.files[0]["path"].endswith(hint["v2Checkpoint"]["path"])
+        assert len(hint["v2Checkpoint"]["sidecarFiles"]) == 1
     paths = {b["path"] for i in after.files("remove", ("path",)) for b in i.columns.to_pylist()}  # type: ignore[union-attr]
     assert paths == {"e"}
     assert after.state.domains.keys() == {"live"}
