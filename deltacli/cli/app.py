@@ -57,8 +57,8 @@ def _run_command(arguments: list[str]) -> int:
     if arguments in (["--version"], ["-V"]):
         print(f"deltacli {__version__}")
         return 0
+    from typer import Abort, Exit
     from typer._click.exceptions import ClickException, NoArgsIsHelpError
-    from typer.exceptions import Abort, Exit
 
     from deltacli.cli.group import application
 

@@ -302,7 +302,10 @@ def test_what_other_engines_may_write_is_read(table: TableBuilder, oddity: str) 
     head = [protocol(), metadata(*COLUMNS, partition_by=("p",))]
     files = [add(f"f{n}", 5, partitionValues={"p": str(n)}) for n in range(4)]
     table.checkpoint(0, [*head, *files])
-    rewritten(table, 0, with_field(*ODD[oddity]))
+    try:
+        rewritten(table, 0, with_field(*ODD[oddity]))
+    except NotImplementedError:
+        pytest.skip("this pyarrow cannot write such a file")
     snapshot = load(table)
     totals = snapshot.totals(frozenset(Want), NOW_MS)
     assert (totals.files, totals.bytes, totals.records) == (4, 20, 40)
