@@ -154,7 +154,7 @@ class _Target:
         except OSError as error:
             self.discard()
             raise StorageError(
-                f"cannot write {self.scratch}: {error.strerror or error}",
+                f"cannot write {self.scratch}: {os.strerror(error.errno or 0)}",
                 hint="check the space and the permissions there",
                 location=self.scratch,
             ) from error

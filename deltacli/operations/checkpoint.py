@@ -136,6 +136,11 @@ def plan_checkpoint(
     warnings = []
     if not as_json and not as_struct:
         warnings.append("no statistics are kept: readers cannot skip files any more")
+    elif not as_json:
+        warnings.append(
+            "statistics are kept as a struct only: those that have no column there (of booleans, "
+            "variants, columns that are not indexed) are lost"
+        )
     if existing is not None and not force:
         names = {Kind.UUID_CHECKPOINT: "v2", Kind.MULTIPART_CHECKPOINT: "multi-part"}
         chosen = names.get(existing.kind, "classic")

@@ -19,7 +19,13 @@ from deltacli.delta.replay import Reconciled
 from deltacli.delta.segment import Checkpoint, LogFile, LogListing, list_log
 from deltacli.delta.snapshot import Snapshot, verify_checkpoint
 from deltacli.delta.writable import check_writable
-from deltacli.errors import CorruptLog, FileMissing, Refused, UnreadableCheckpoint
+from deltacli.errors import (
+    CorruptLog,
+    FileMissing,
+    Refused,
+    UnreadableCheckpoint,
+    UsageError,
+)
 from deltacli.storage import LogStore
 from deltacli.units import iso_time
 
@@ -46,6 +52,7 @@ class CleanupPlan:
     cutoff_ms: int
     anchor: int | None
     files: tuple[Expired, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -77,8 +84,14 @@ def plan_cleanup(
     `upcoming` is the version of a checkpoint that will be there when the plan is applied.
     """
     check_writable(snapshot)
-    _check_settings(snapshot, force)
     listing = snapshot.whole_listing
+    if snapshot.version != listing.latest:
+        raise UsageError(
+            f"the log is cleaned up by the settings of its newest version, {listing.latest}, "
+            f"not of version {snapshot.version}",
+            hint="leave the version out",
+        )
+    _check_settings(snapshot, force)
     cutoff_ms = (now_ms - snapshot.setting("delta.logRetentionDuration")) // _DAY_MS * _DAY_MS
     last_old = max(
         (v for v, stamp in file_times(listing).items() if stamp <= cutoff_ms), default=-1
@@ -87,10 +100,16 @@ def plan_cleanup(
     if anchor is None:
         return CleanupPlan(snapshot.store, cutoff_ms, None, ())
     files = tuple(_expired(listing, anchor))
+    warnings = []
     if any(file.reason == "checkpoint" for file in files):
         kept = [one for one in listing.checkpoints if one.version >= anchor]
-        files += tuple(_unreferenced(snapshot.store, engine, kept, cutoff_ms))
-    return CleanupPlan(snapshot.store, cutoff_ms, anchor, files)
+        try:
+            files += tuple(_unreferenced(snapshot.store, engine, kept, cutoff_ms))
+        except CorruptLog as error:
+            warnings.append(
+                f"no sidecar is deleted, for what is still needed is not known: {error}"
+            )
+    return CleanupPlan(snapshot.store, cutoff_ms, anchor, files, tuple(warnings))
 
 
 def _anchor(

@@ -24,10 +24,11 @@ class MaintenancePlan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        own = (*self.checkpoint.warnings, *(self.cleanup.warnings if self.cleanup else ()))
         if self.checkpoint.existing is None:
-            return self.checkpoint.warnings
+            return own
         return (
-            *self.checkpoint.warnings,
+            *own,
             f"version {self.checkpoint.version} has a checkpoint already; --force writes it anew",
         )
 

@@ -204,6 +204,20 @@ def test_an_unreadable_checkpoint_keeps_all_sidecars(table: TableBuilder) -> Non
     assert names(found) == [f"{0:020}.json"]
 
 
+def test_a_broken_main_file_keeps_all_sidecars_but_stops_nothing_else(table: TableBuilder) -> None:
+    aged(table, [90, 80, 70, 60, 50], [features("v2Checkpoint"), metadata()])
+    table.put("_sidecars/x.parquet", b"", at_ms=NOW_MS - 90 * DAY_MS)
+    head = [features("v2Checkpoint"), metadata()]
+    for version in (1, 3):
+        table.checkpoint(version, [*head, *(add(str(v)) for v in range(version + 1))])
+    table.put(f"{4:020}.checkpoint.{U1}.json", b"{")
+    found = plan(table)
+    assert found.anchor == 3
+    assert f"{1:020}.checkpoint.parquet" in names(found)
+    assert not any("sidecar" in name for name in names(found))
+    assert any(U1 in warning for warning in found.warnings)
+
+
 def damaged(table: TableBuilder, version: int) -> None:
     """A checkpoint whose footer is fine and whose pages are not."""
     name = f"{version:020}.checkpoint.parquet"
@@ -347,8 +361,9 @@ def test_the_command_plans_shows_and_deletes(
     assert planned["cleanup"]["deleted"] is False
     assert planned["cleanup"]["earliestVersionAfter"] == 3
     assert load(store).listing.commits.keys() == set(range(6))
-    refused = deltacli("checkpoint", tmp_path / "t", "--cleanup", "--at", "4", "--yes")
-    assert refused.code == 2
+    for older in ([tmp_path / "t", "--at", "4"], [f"{tmp_path / 't'}@v4"]):
+        assert deltacli("checkpoint", *older, "--cleanup", "--yes").code == 2
+    assert load(store).listing.commits.keys() == set(range(6))
     done = deltacli("checkpoint", tmp_path / "t", "--cleanup", "--yes", "-o", "json").json
     assert done["cleanup"]["deleted"] is True
     assert load(store).listing.commits.keys() == {3, 4, 5}

@@ -9,7 +9,6 @@ import typer
 
 from deltacli.cli.options import CommonOptions, DryRunOpt, TableArg, YesOpt
 from deltacli.cli.session import Session
-from deltacli.errors import UsageError
 
 EXAMPLES = (
     ("deltacli checkpoint ./orders", "asks before it writes"),
@@ -73,11 +72,6 @@ def checkpoint(
     from deltacli.operations.checkpoint import plan_checkpoint
     from deltacli.operations.maintain import apply_maintenance, plan_maintenance
 
-    if cleanup and at is not None:
-        raise UsageError(
-            "--cleanup goes by the newest version's settings, --at names another version",
-            hint="leave one of them out",
-        )
     session = Session(options)
     snapshot = session.snapshot(table, at)
     plan = plan_maintenance(
