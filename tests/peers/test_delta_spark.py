@@ -73,7 +73,9 @@ def tables() -> list[str]:
     return [name for name in SOME if name in expectations()]
 
 
-@pytest.mark.parametrize("name", tables() or [pytest.param("", marks=pytest.mark.skip)])
+@pytest.mark.parametrize(
+    "name", tables() or [pytest.param("", marks=pytest.mark.skip(reason=f"no tables in {GOLDEN}"))]
+)
 def test_spark_reads_a_table_from_our_checkpoint_alone(ask: Ask, tmp_path: Path, name: str) -> None:
     shutil.copytree(GOLDEN / name, tmp_path / "t")
     store = LocalStore(str(tmp_path / "t"))
