@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from deltacli.cli.app import run
 from deltacli.storage.memory import MemoryStore
@@ -17,6 +19,11 @@ from tests.builder import TableBuilder
 from tests.s3 import s3_endpoint
 
 __all__ = ["s3_endpoint"]
+
+# A run that decides about a change must give the same answer twice; others explore.
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -261,10 +261,15 @@ def test_differences_equal_those_of_the_models(
         for version in range(last + 1)
     }
     document = diff_snapshots(load(table, old), load(table, new)).values
-    added = [size for key, size in states[new].items() if key not in states[old]]
-    removed = [size for key, size in states[old].items() if key not in states[new]]
+    # A file that got another vector is a changed one, neither added nor removed.
+    here = {path for path, vector_ in states[new].keys() - states[old].keys()}
+    gone = {path for path, vector_ in states[old].keys() - states[new].keys()}
+    added = [s for k, s in states[new].items() if k not in states[old] and k[0] not in gone]
+    removed = [s for k, s in states[old].items() if k not in states[new] and k[0] not in here]
+    changed = [k for k in states[new].keys() - states[old].keys() if k[0] in gone]
     assert (document["numFilesAdded"], document["bytesAdded"]) == (len(added), sum(added))
     assert (document["numFilesRemoved"], document["bytesRemoved"]) == (len(removed), sum(removed))
+    assert document["numFilesChanged"] == len(changed)
     start = min(old, new)
     series = sizes_over_time(load(table, start), last)
     for version in range(start, last + 1):
