@@ -50,20 +50,6 @@ def parse_interval(text: str) -> int:
     return micros // 1000
 
 
-def parse_duration(text: str) -> int:
-    """Milliseconds of a duration as typed by a person: `7d`, `168h`, `1h30m`, `interval 1 week`."""
-    compact = text.strip().lower()
-    parts = re.findall(r"(\d+)\s*(ms|[wdhms])", compact)
-    if parts and re.fullmatch(r"(\d+\s*(ms|[wdhms])\s*)+", compact):
-        return sum(int(number) * _SHORT_MS[unit] for number, unit in parts)
-    try:
-        return parse_interval(text)
-    except ValueError:
-        raise UsageError(
-            f"{text!r} is not a duration", hint="write it as 7d, 168h, 30m or `interval 1 week`"
-        ) from None
-
-
 def parse_zone(name: str) -> tzinfo:
     """The time zone of a name such as `UTC`, `local` or `Europe/Berlin`."""
     if name.lower() == "local":

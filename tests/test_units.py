@@ -9,7 +9,6 @@ from deltacli.units import (
     human_age,
     human_size,
     iso_time,
-    parse_duration,
     parse_instant,
     parse_interval,
     parse_zone,
@@ -38,19 +37,6 @@ def test_intervals(text: str, ms: int) -> None:
 def test_what_is_no_fixed_interval(text: str) -> None:
     with pytest.raises(ValueError, match="interval"):
         parse_interval(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "ms"),
-    [("7d", 7 * DAY), ("168h", 7 * DAY), ("1h30m", 5_400_000), ("500ms", 500), ("1 week", 7 * DAY)],
-)
-def test_durations(text: str, ms: int) -> None:
-    assert parse_duration(text) == ms
-
-
-def test_a_duration_that_is_none() -> None:
-    with pytest.raises(UsageError):
-        parse_duration("soon")
 
 
 @pytest.mark.parametrize(

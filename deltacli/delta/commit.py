@@ -139,10 +139,12 @@ def _prove_once(store: LogStore) -> None:
 
 def _base_of(snapshot: Snapshot) -> _Base:
     file = snapshot.listing.commits.get(snapshot.version)
+    # Only a table that keeps times in its commits has one to look for.
+    own_time = _has_own_time(snapshot.metadata.configuration)
     return _Base(
         snapshot.version,
         snapshot.metadata.configuration,
-        stamp_of(snapshot.state.commit_info or {}) or snapshot.time.timestamp_ms,
+        snapshot.time.timestamp_ms if own_time else None,
         file.modified_ms if file else None,
         frozenset(snapshot.features),
     )

@@ -25,7 +25,10 @@ def check_writable(snapshot: Snapshot) -> None:
             hint="reading commands still work; a newer deltacli may write it",
         )
     if protocol.min_writer_version == 7 and protocol.writer_features is None:
-        raise Refused("the protocol has minWriterVersion 7 and no writerFeatures")
+        raise Refused(
+            "the protocol has minWriterVersion 7 and no writerFeatures",
+            hint="which features a writer must keep to is unknown; mend the protocol first",
+        )
     for name in (*(protocol.writer_features or ()), *(protocol.reader_features or ())):
         feature = BY_NAME.get(name)
         if feature is None:
