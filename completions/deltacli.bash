@@ -3,7 +3,7 @@ _deltacli() {
     local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
     local command="" word
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        case "$word" in history|snapshot|checkpoint|completion|doctor) command="$word"; break;; esac
+        case "$word" in history|snapshot|checkpoint|vacuum|completion|doctor) command="$word"; break;; esac
     done
     case "$command:$prev" in
         history:--limit|history:-n) COMPREPLY=(); return;;
@@ -30,13 +30,25 @@ _deltacli() {
         checkpoint:--fields) COMPREPLY=(); return;;
         checkpoint:--tz) COMPREPLY=(); return;;
         checkpoint:--storage-option) COMPREPLY=(); return;;
+        vacuum:--retain) COMPREPLY=(); return;;
+        vacuum:--mode) COMPREPLY=($(compgen -W "full lite" -- "$cur")); return;;
+        vacuum:--inventory) COMPREPLY=(); return;;
+        vacuum:--inventory-encoding) COMPREPLY=($(compgen -W "none url" -- "$cur")); return;;
+        vacuum:--prefix) COMPREPLY=(); return;;
+        vacuum:--explain) COMPREPLY=(); return;;
+        vacuum:--metrics-file) COMPREPLY=(); return;;
+        vacuum:--output|vacuum:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        vacuum:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        vacuum:--fields) COMPREPLY=(); return;;
+        vacuum:--tz) COMPREPLY=(); return;;
+        vacuum:--storage-option) COMPREPLY=(); return;;
         completion:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         doctor:--output|doctor:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         doctor:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         doctor:--fields) COMPREPLY=(); return;;
     esac
     case "$command" in
-        "") COMPREPLY=($(compgen -W "history snapshot checkpoint completion doctor --help --version" -- "$cur"));;
+        "") COMPREPLY=($(compgen -W "history snapshot checkpoint vacuum completion doctor --help --version" -- "$cur"));;
         history)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--limit -n --from --to --operation --chart --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
@@ -45,6 +57,9 @@ _deltacli() {
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         checkpoint)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --kind --stats --force --cleanup --dry-run --yes -y --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        vacuum)
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--retain --mode --inventory --inventory-encoding --prefix --explain --dry-run --yes -y --no-log-commits --log-commits --metrics-file --allow-short-retention --allow-large --allow-nested --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         completion)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--output-file --debug --help -h" -- "$cur"))

@@ -50,6 +50,22 @@ def parse_interval(text: str) -> int:
     return micros // 1000
 
 
+def parse_duration(text: str) -> int:
+    """Milliseconds of a duration as a person types it: `7d`, `168h`, `1h30m`, `interval 1 week`."""
+    compact = text.strip().lower()
+    part = r"([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*(ms|[wdhms])\s*"
+    if re.fullmatch(f"(?:{part})+", compact):
+        return round(
+            sum(float(number) * _SHORT_MS[unit] for number, unit in re.findall(part, compact))
+        )
+    try:
+        return parse_interval(text)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is not a duration", hint="write it as 7d, 168h, 30m or `interval 1 week`"
+        ) from None
+
+
 def parse_zone(name: str) -> tzinfo:
     """The time zone of a name such as `UTC`, `local` or `Europe/Berlin`."""
     if name.lower() == "local":
@@ -149,3 +165,14 @@ def human_age(timestamp_ms: int | None, now_ms: int) -> str:
             text = f"{count:,} {unit}{'s' if count > 1 else ''}"
             return f"{text} ago" if delta > 0 else f"in {text}"
     return "just now"
+
+
+def human_span(duration_ms: int) -> str:
+    """A duration in whole units, rounded down: `7d`, `1d 12h`, `1h 30m`, `0s`."""
+    units = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
+    parts = []
+    for unit, size in units:
+        count, duration_ms = divmod(max(duration_ms, 0), size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return " ".join(parts[:2]) or "0s"

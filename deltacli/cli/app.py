@@ -114,29 +114,13 @@ def _usage_error(error: Any) -> UsageError:
 
 
 def _report(error: DeltaCliError, arguments: Sequence[str]) -> int:
-    from deltacli.cli.session import printable
+    from deltacli.cli.failure import failure_text
 
     if _asks_for(arguments, "--debug", env="DELTACLI_DEBUG"):
         import traceback
 
         traceback.print_exception(error)
-    if _wants_json(arguments):
-        from deltacli.delta import json_text
-
-        body = {
-            "error": type(error).__name__,
-            "message": error.message,
-            "hint": error.hint,
-            "exitCode": error.exit_code,
-            "location": error.location,
-        }
-        text = json_text.dump(body).decode("utf-8", "replace")
-    elif isinstance(error, Interrupted):
-        text = error.message
-    else:
-        text = f"error: {printable(error.message)}"
-        if error.hint:
-            text += f"\nhint: {printable(error.hint)}"
+    text = failure_text(error, as_json=_wants_json(arguments))
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr)
     return error.exit_code

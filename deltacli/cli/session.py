@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from deltacli.cli.failure import failure_text, printable
 from deltacli.cli.options import CommonOptions
 from deltacli.errors import DeltaCliError, NotFound, StorageError, UsageError
-from deltacli.operations.records import Document, Listing, check_fields
+from deltacli.operations.records import Document, Listing, Report, check_fields
 from deltacli.render.formats import Format
 from deltacli.storage import LogStore, open_store
-from deltacli.units import iso_time, parse_instant, parse_zone
+from deltacli.units import human_size, iso_time, parse_instant, parse_zone
 
 if TYPE_CHECKING:
     # Imported where they are used: not every command rebuilds a state, and start-up counts.
@@ -76,7 +77,7 @@ class Session:
         if at is not None and own is not None:
             raise UsageError(f"both {table!r} and --at name a version", hint="use one of them")
         at = at if at is not None else own
-        load = _Loader(store, self.engine, allow_catalog_managed, self._progress.advance)
+        load = _Loader(store, self.engine, allow_catalog_managed, self._progress)
         with self._progress:
             snapshot = self._load(load, at)
         checkpoint = snapshot.segment.checkpoint
@@ -89,7 +90,7 @@ class Session:
 
     def other_version(self, known: Snapshot, at: str) -> Snapshot:
         """Another version of the table of a snapshot."""
-        load = _Loader(known.store, self.engine, True, self._progress.advance)
+        load = _Loader(known.store, self.engine, True, self._progress)
         with self._progress:
             return self._load(load, at)
 
@@ -186,6 +187,27 @@ class Session:
 
                 render_listing(result, self.fields, self.format, write)
 
+    def show_reports(self, reports: Sequence[Report]) -> None:
+        """Write reports to one place: one as it is, several side by side."""
+        fields = self.fields
+        if fields and reports and all(name in reports[0].document.values for name in fields):
+            documents = [one.document.choose(fields) for one in reports]
+            reports = [Report(one, None, "") for one in documents]
+        elif fields:
+            for one in reports:
+                check_fields(fields, one.rows.fields if one.rows else ())
+        with self._progress, self._sink() as write:
+            if self.format is Format.TABLE:
+                for one in reports:
+                    if one.rows is not None and one.lists_rows:
+                        self._show_table(one.rows, write)
+                    if not (fields and one.rows):
+                        self._show_table(one.document, write)
+            else:
+                from deltacli.render.records import render_reports
+
+                render_reports(reports, fields, self.format, write)
+
     def show_text(self, text: str) -> None:
         """A result that is text already, such as a script."""
         with self._sink() as write:
@@ -235,14 +257,26 @@ class Session:
         return answer
 
     @property
-    def progress(self) -> Callable[[str, int, int], None]:
-        return self._progress.advance
+    def progress(self) -> _Progress:
+        return self._progress
+
+    def write_beside(self, path: str, text: str) -> None:
+        """Write a file of its own, whole or not at all."""
+        with _whole_file(path) as write:
+            write(text.encode())
 
     # -- talk ----------------------------------------------------------------------------
 
     def warn(self, messages: Sequence[str]) -> None:
         for message in dict.fromkeys(messages):
             self._say(f"warning: {message}")
+
+    def fail(self, error: DeltaCliError) -> None:
+        """Report an error while the command goes on with something else."""
+        self._progress.clear()
+        as_json = self.options.output in (Format.JSON, Format.JSONL)
+        with contextlib.suppress(OSError):
+            print(failure_text(error, as_json=as_json), file=sys.stderr)
 
     def note(self, message: str) -> None:
         self._say(f"note: {message}")
@@ -270,7 +304,7 @@ class _Loader:
         store: LogStore,
         engine: Callable[[], Engine],
         allow_catalog_managed: bool,
-        on_read: Callable[[str, int, int], None],
+        on_read: _Progress,
     ):
         self.store = store
         self._engine = engine
@@ -299,10 +333,19 @@ class _Progress:
         self._enabled = enabled
         self._begun = time.monotonic()
         self._shown = ""
+        self._what = ""
+        self._since = 0.0
 
-    def advance(self, what: str, done: int, total: int) -> None:
-        if self._enabled and time.monotonic() - self._begun > 0.5:
-            line = f"reading {what}: {done:,} of {total:,}"
+    def __call__(self, what: str, done: int, total: int, size: int | None = None) -> None:
+        if not self._enabled:
+            return
+        now = time.monotonic()
+        if what != self._what:
+            self._what, self._since = what, now
+        if now - self._begun > 0.5:
+            line = f"{what}: {done:,}" + (f" of {total:,}" if total else "")
+            if size is not None:
+                line += f", {human_size(size)}, {done / max(now - self._since, 0.1):,.0f}/s"
             sys.stderr.write(f"\r{line:<{len(self._shown)}}")
             sys.stderr.flush()
             self._shown = line
@@ -377,14 +420,6 @@ def _writing_to(name: str) -> Iterator[None]:
             hint="check the place and the space there",
             location=name,
         ) from error
-
-
-def printable(text: str) -> str:
-    """Text for stderr in which nothing steers the terminal or starts a new line."""
-    return "".join(
-        one if one.isprintable() else one.encode("unicode_escape", "replace").decode()
-        for one in text.encode("utf-8", "replace").decode()
-    )
 
 
 def _is_terminal(stream: object) -> bool:

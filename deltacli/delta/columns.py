@@ -27,18 +27,28 @@ def path_array(paths: Collection[str]) -> Any:
     return string_array([path.encode("utf-8", "surrogatepass") for path in paths])
 
 
-def contains_any(texts: Any, needles: bytes) -> bool:
-    """Whether any of these bytes stands in a string column's data."""
+def texts_of(names: Any) -> list[str]:
+    """A column of `path_array` as texts again; names need not be UTF-8."""
+    return [one.decode("utf-8", "surrogatepass") for one in names.view(pa.binary()).to_pylist()]
+
+
+def concat(arrays: Sequence[Any]) -> Any:
+    """String columns as one."""
+    return pa.concat_arrays(arrays) if arrays else pa.array([], pa.string())
+
+
+def contains_any(texts: Any, *needles: bytes) -> bool:
+    """Whether any of these byte strings stands in a string column's data."""
     buffer = texts.buffers()[2]
     if buffer is None:
         return False
     content = buffer.to_pybytes()
-    return len(content.translate(None, needles)) != len(content)
+    return any(needle in content for needle in needles)
 
 
 def canonical_paths(paths: Any) -> Any:
     """A path column in canonical form; only encoded or absolute paths cost more than a look."""
-    if not contains_any(paths, b"%:") and not pc.any(pc.starts_with(paths, "/")).as_py():
+    if not contains_any(paths, b"%", b":") and not pc.any(pc.starts_with(paths, "/")).as_py():
         return paths
     texts = paths.to_pylist()
     canonical = path_array([canonical_path(path) if path else "" for path in texts])
@@ -74,7 +84,11 @@ _MUST_ESCAPE = b'"\\' + bytes(range(32)) + b"\x7f"
 
 def needs_escape(texts: Any) -> bool:
     """Whether a string column holds what JSON strings must escape."""
-    return contains_any(texts, _MUST_ESCAPE)
+    buffer = texts.buffers()[2]
+    if buffer is None:
+        return False
+    content = buffer.to_pybytes()
+    return len(content.translate(None, _MUST_ESCAPE)) != len(content)
 
 
 def json_strings(texts: Any) -> Any:

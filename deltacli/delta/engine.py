@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from deltacli.delta.replay import Reconciled
 from deltacli.delta.schema import DataType, Struct
-from deltacli.storage import LogStore
+from deltacli.errors import StorageError
+from deltacli.storage import LogStore, Walked
 
 
 class Want(Enum):
@@ -146,8 +147,57 @@ class WrittenFile:
     schema: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Search:
+    """Files that no kept version needs are looked for in `listed`.
+
+    `protected` are columns of names; only what was modified before `delete_before_ms`, and
+    at a time that is known and not in the future, is found.
+    """
+
+    listed: Iterator[Walked]
+    protected: Iterator[Any]
+    delete_before_ms: int
+    now_ms: int
+
+
+@dataclass(frozen=True)
+class Unreferenced:
+    """What a search found: names, sizes and modification times as columns, sorted by name.
+
+    `spared` are the names of files that nothing refers to either, but that are too young,
+    or of unknown or future age; `folders` those in which nothing would be left, deepest
+    first; `nested` those that are tables of their own and were left alone.
+    """
+
+    names: Any
+    sizes: Any
+    modified_ms: Any
+    listed: int
+    spared: Any
+    spared_bytes: int
+    folders: tuple[str, ...]
+    nested: tuple[str, ...]
+
+
 class Engine(Protocol):
     name: str
+
+    def find_unreferenced(
+        self, store: LogStore, search: Search, on_listed: Callable[[int], None] | None = None
+    ) -> Unreferenced:
+        """Subtract what is protected from what is listed."""
+
+    def delete(
+        self,
+        store: LogStore,
+        batches: Iterator[Sequence[str]],
+        on_done: Callable[[Sequence[str], list[tuple[str, StorageError]]], None],
+    ) -> None:
+        """Delete batches of files, several at a time, telling each batch's failures.
+
+        When it is interrupted, batches that were begun are finished, and no more.
+        """
 
     def write_classic(self, store: LogStore, path: str, content: CheckpointContent) -> WrittenFile:
         """Write all rows into one file."""

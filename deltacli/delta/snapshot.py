@@ -154,7 +154,7 @@ class Snapshot:
         total = _totals_of_lines(self.state, wanted, removed_after_ms)
         if self.reader and wanted:
             progress = self.on_read
-            on_read = (lambda d, n: progress("checkpoint", d, n)) if progress else None
+            on_read = (lambda d, n: progress("reading the checkpoint", d, n)) if progress else None
             try:
                 total.add(self.reader.totals(self.state, wanted, removed_after_ms, on_read))
             except UnreadableCheckpoint as error:
@@ -326,7 +326,7 @@ class _Loader:
             state = replay_commits(
                 self.store,
                 segment.commits,
-                on_read=(lambda d, n: on_read("commits", d, n)) if on_read else None,
+                on_read=(lambda d, n: on_read("reading commits", d, n)) if on_read else None,
             )
         except FileMissing as error:
             raise CorruptLog(

@@ -24,7 +24,9 @@ from deltacli.delta.columns import canonical_paths, path_array, record_counts
 from deltacli.delta.engine import (
     CheckpointContent,
     FileBatch,
+    Search,
     Totals,
+    Unreferenced,
     Want,
     WrittenFile,
 )
@@ -82,6 +84,23 @@ class LocalEngine:
         from deltacli.local import checkpoint
 
         return checkpoint.write_sidecars(store, paths, content)
+
+    def find_unreferenced(
+        self, store: LogStore, search: Search, on_listed: Callable[[int], None] | None = None
+    ) -> Unreferenced:
+        from deltacli.local import files
+
+        return files.find_unreferenced(store, search, on_listed)
+
+    def delete(
+        self,
+        store: LogStore,
+        batches: Iterator[Sequence[str]],
+        on_done: Callable[[Sequence[str], list[tuple[str, StorageError]]], None],
+    ) -> None:
+        from deltacli.local import files
+
+        files.delete(store, batches, on_done)
 
     def count_rows(self, file: WrittenFile) -> tuple[int, int]:
         from deltacli.local import checkpoint

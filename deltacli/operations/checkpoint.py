@@ -14,13 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deltacli.delta import json_text
-from deltacli.delta.actions import (
-    BadAction,
-    Protocol,
-    parse_domain,
-    parse_metadata,
-    parse_protocol,
-)
 from deltacli.delta.checkpoint import (
     checkpoint_content,
     classic_path,
@@ -28,7 +21,6 @@ from deltacli.delta.checkpoint import (
     sidecar_paths,
     v2_path,
 )
-from deltacli.delta.checksum import read_checksum
 from deltacli.delta.commit import Change, Committed, commit
 from deltacli.delta.engine import CheckpointContent, Engine, Totals, Want, WrittenFile
 from deltacli.delta.paths import Kind
@@ -36,6 +28,7 @@ from deltacli.delta.segment import Checkpoint
 from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.delta.writable import check_writable
 from deltacli.errors import CorruptLog, Refused
+from deltacli.operations.checksums import check_against_checksum
 from deltacli.operations.records import Document
 from deltacli.storage import LogStore
 
@@ -154,7 +147,7 @@ def plan_checkpoint(
         )
     if snapshot.schema is None:
         raise Refused("the metadata has no schema", hint="such a checkpoint would break readers")
-    _compare_checksum(snapshot, totals)
+    check_against_checksum(snapshot, totals, "a checkpoint would make one of them permanent")
     return CheckpointPlan(
         snapshot, chosen, as_json, as_struct, now_ms, totals, None, tuple(warnings)
     )
@@ -180,60 +173,6 @@ def _stats_of(snapshot: Snapshot, stats: str) -> tuple[bool, bool]:
             snapshot.setting("delta.checkpoint.writeStatsAsStruct"),
         )
     return stats in ("json", "both"), stats in ("struct", "both")
-
-
-def _compare_checksum(snapshot: Snapshot, totals: Totals) -> None:
-    """A state that its own checksum denies is not made permanent (K-4)."""
-    checksum = read_checksum(snapshot.store, snapshot.version)
-    if checksum is None:
-        return
-    differing = [
-        f"{name} (checksum: {said!r:.60}, log: {own!r:.60})"
-        for name, said, own in _compared(checksum.body, snapshot, totals)
-        if said is not None and said != own
-    ]
-    if differing:
-        raise CorruptLog(
-            f"the version checksum {snapshot.version}.crc says other things than the log: "
-            f"{'; '.join(differing)}; a checkpoint would make one of them permanent",
-            hint="find out which is right; a wrong checksum file may be deleted",
-        )
-
-
-def _compared(
-    body: Mapping[str, Any], snapshot: Snapshot, totals: Totals
-) -> Iterator[tuple[str, Any, Any]]:
-    """What a checksum says (None if it does not), and what the log says."""
-    yield "numFiles", body.get("numFiles"), totals.files
-    yield "tableSizeBytes", body.get("tableSizeBytes"), totals.bytes
-    yield "numDeletionVectors", body.get("numDeletionVectorsOpt"), totals.vectors
-    yield "numDeletedRecords", body.get("numDeletedRecordsOpt"), totals.deleted_records
-    with contextlib.suppress(BadAction, TypeError):
-        if isinstance(body.get("protocol"), Mapping):
-            said = parse_protocol(body["protocol"])
-            yield "protocol", _protocol_facts(said), _protocol_facts(snapshot.protocol)
-    with contextlib.suppress(BadAction, TypeError):
-        if isinstance(body.get("metadata"), Mapping):
-            metadata, own = parse_metadata(body["metadata"]), snapshot.metadata
-            for name in ("id", "schema_string", "partition_columns", "configuration"):
-                yield f"metadata {name}", getattr(metadata, name), getattr(own, name)
-    with contextlib.suppress(BadAction, TypeError):
-        if isinstance(body.get("domainMetadata"), list):
-            said_domains = [parse_domain(one) for one in body["domainMetadata"]]
-            yield (
-                "domainMetadata",
-                {one.domain: one.configuration for one in said_domains if not one.removed},
-                {name: one.configuration for name, one in snapshot.domains.items()},
-            )
-
-
-def _protocol_facts(protocol: Protocol) -> tuple[Any, ...]:
-    return (
-        protocol.min_reader_version,
-        protocol.min_writer_version,
-        frozenset(protocol.reader_features or ()),
-        frozenset(protocol.writer_features or ()),
-    )
 
 
 def apply_checkpoint(plan: CheckpointPlan, engine: Engine) -> CheckpointResult:

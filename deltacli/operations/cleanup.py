@@ -236,7 +236,7 @@ def apply_cleanup(
     for done, file in enumerate(plan.files, 1):
         plan.store.delete(file.path)
         if on_delete:
-            on_delete("log files", done, len(plan.files))
+            on_delete("deleting log files", done, len(plan.files))
 
 
 def needs_classic(snapshot: Snapshot, plan: CleanupPlan) -> bool:

@@ -41,7 +41,7 @@ def file_columns(batch: FileBatch, names: FileNames, wanted: tuple[str, ...]) ->
         elif name == "location":
             text[name] = _locations(columns.column("path"), names.location)
         elif name == "modificationTime":
-            text[name] = _times(columns.column(name)) if name in have else _nulls(count)
+            text[name] = time_texts(columns.column(name)) if name in have else _nulls(count)
         elif name == "partitionValues":
             json[name] = _partition_texts(columns, names)
         elif name == "numRecords":
@@ -101,12 +101,12 @@ def _is_plain(columns: Any, name: str) -> bool:
 
 def _locations(paths: Any, location: str) -> Any:
     # Encoded and absolute paths take a decision each; plain ones are a prefix.
-    if contains_any(paths, b"%:") or pc.any(pc.starts_with(paths, "/")).as_py():
+    if contains_any(paths, b"%", b":") or pc.any(pc.starts_with(paths, "/")).as_py():
         return pa.array([file_location(location, path) for path in paths.to_pylist()], pa.string())
     return pc.binary_join_element_wise(f"{location}/", paths, "")
 
 
-def _times(stamps: Any) -> Any:
+def time_texts(stamps: Any) -> Any:
     bounds = pc.min_max(stamps).as_py()
     if bounds["min"] is not None and not 0 <= bounds["min"] <= bounds["max"] < _YEAR_10000_MS:
         return pa.array([iso_time(stamp) for stamp in stamps.to_pylist()], pa.string())

@@ -47,6 +47,20 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class Report:
+    """A document about many rows, which are its last field, `name`.
+
+    JSON holds both; other formats hold the rows if the report `lists_rows`, the document
+    otherwise.
+    """
+
+    document: Document
+    rows: Listing | None
+    name: str
+    lists_rows: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """Rows of one shape, perhaps too many to hold.
 

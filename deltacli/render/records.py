@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from deltacli.delta import json_text
-from deltacli.operations.records import Columns, Document, Listing, Pending, Row
+from deltacli.operations.records import Columns, Document, Listing, Pending, Report, Row
 from deltacli.render.formats import Format
 
 Write = Callable[[bytes], Any]
@@ -46,6 +46,42 @@ def render_listing(
     else:
         for cells in _cells(listing.rows, fields or listing.shown):
             write(("\t".join(map(_plain, cells)) + "\n").encode("utf-8", "replace"))
+
+
+def render_reports(
+    reports: Sequence[Report], fields: Sequence[str] | None, fmt: Format, write: Write
+) -> None:
+    """Reports in a format other than `table`. One is an object in JSON, several an array."""
+    many = len(reports) > 1
+    if fmt is Format.JSON:
+        write(b"[\n" if many else b"")
+        for position, one in enumerate(reports):
+            write(b",\n" if position else b"")
+            _render_json_report(one, fields, write)
+        write(b"\n]\n" if many else b"\n")
+        return
+    for one in reports:
+        if one.rows is not None and (one.lists_rows or fmt is Format.JSONL):
+            render_listing(one.rows, fields, fmt, write)
+        only_rows = one.rows is not None and (
+            fields or (one.lists_rows and fmt is not Format.JSONL)
+        )
+        if not only_rows:
+            render_document(one.document, fmt, write)
+
+
+def _render_json_report(report: Report, fields: Sequence[str] | None, write: Write) -> None:
+    text = json_text.dump(report.document.values, indent=True)
+    if report.rows is None:
+        write(text)
+        return
+    write(text.removesuffix(b"\n}") + f',\n  "{report.name}": ['.encode())
+    opening = b"\n    "
+    for block in _json_blocks(report.rows.rows, fields or report.rows.fields, b",\n    "):
+        write(opening)
+        write(block)
+        opening = b",\n    "
+    write(b"]\n}" if opening == b"\n    " else b"\n  ]\n}")
 
 
 def _render_json_array(rows: Iterable[Row | Pending], names: Sequence[str], write: Write) -> None:

@@ -17,7 +17,16 @@ from deltacli.operations.records import Columns, Document, Listing, Pending, Row
 from deltacli.units import human_age, human_size, iso_time, parse_instant
 
 _ROWS_A_TABLE = 1000
-_SIZES = {"sizeInBytes", "size", "tombstoneBytes", "logSizeInBytes", "bytesAdded", "bytesRemoved"}
+_SIZES = {
+    "bytesDeleted",
+    "sparedBytes",
+    "sizeInBytes",
+    "size",
+    "tombstoneBytes",
+    "logSizeInBytes",
+    "bytesAdded",
+    "bytesRemoved",
+}
 _TIMES = {
     "timestamp",
     "createdAt",
@@ -25,9 +34,12 @@ _TIMES = {
     "modificationTime",
     "deletionTimestamp",
     "lastUpdated",
+    "deleteBefore",
+    "deletableAfter",
 }
 # Said by another line of the same table, or only of use to programs.
-_NOT_IN_TABLE = {"timestampMs", "schema", "warnings", "format"}
+_NOT_IN_TABLE = {"timestampMs", "schema", "warnings", "format", "directories", "retentionMs"}
+_MOST_SUMS = 12
 _NUMBERS = {"version", "numFiles", "numRecords", "columnId", "skew", "share"} | _SIZES
 
 
@@ -163,6 +175,8 @@ def _value_text(name: str, value: Any, people: People, *, short: bool = False) -
         return Text(_printable(_metrics(value)))
     if short and name == "operationParameters" and isinstance(value, Mapping):
         value = {key: one for key, one in value.items() if one not in _SAYS_NOTHING}
+    if isinstance(value, Mapping) and value and all(map(_is_sum, value.values())):
+        return Text(_printable(_sums(value)))
     if isinstance(value, Mapping):
         separator = ", " if short else "\n"
         parts = (f"{key} = {_inline(one)}" for key, one in value.items())
@@ -188,6 +202,21 @@ def _metrics(metrics: Mapping[str, Any]) -> str:
         else:
             parts.append(f"{key} {int(text):,}")
     return ", ".join(parts)
+
+
+def _is_sum(value: Any) -> bool:
+    return isinstance(value, Mapping) and value.keys() == {"files", "bytes"}
+
+
+def _sums(sums: Mapping[str, Mapping[str, int]]) -> str:
+    """Files and bytes by something; the largest of them, where there are many."""
+    lines = [
+        f"{name or '(none)'}: {one['files']:,} files, {human_size(one['bytes'])}"
+        for name, one in islice(sums.items(), _MOST_SUMS)
+    ]
+    if len(sums) > _MOST_SUMS:
+        lines.append(f"… and {len(sums) - _MOST_SUMS:,} more")
+    return "\n".join(lines)
 
 
 def _time_text(value: str, people: People, *, short: bool) -> Text:

@@ -16,7 +16,9 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import IO, Protocol, TypeVar
 
 from deltacli.errors import AlreadyExists, FileMissing, Refused, StorageError, UsageError
@@ -41,8 +43,28 @@ class Entry(Protocol):
         """Last modification in milliseconds UTC; None where the store does not tell."""
 
 
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """Some files of one folder.
+
+    `sizes` and `modified_ms` are None where the listing does not tell them: then `look`
+    does. `pins` are the names that were passed over: hidden ones, and what is neither a
+    folder nor a plain file (links are never followed).
+    """
+
+    folder: str
+    names: list[str]
+    sizes: list[int] | None = None
+    modified_ms: list[int | None] | None = None
+    pins: tuple[str, ...] = ()
+
+
 class LogStore(Protocol):
     """A table's files, wherever they are."""
+
+    @property
+    def has_folders(self) -> bool:
+        """Whether folders exist by themselves, also without a file in them."""
 
     @property
     def location(self) -> str:
@@ -65,6 +87,19 @@ class LogStore(Protocol):
 
     def stat(self, path: str) -> Entry: ...
 
+    def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
+        """Every file below `folder`; what has a hidden name is passed over with all below it.
+
+        A folder may come several times, and comes once even if it is empty where folders
+        exist by themselves. Raises FileMissing if there is no such folder.
+        """
+
+    def look(self, path: str) -> Entry | None:
+        """A plain file or folder reached without a link; None for anything else."""
+
+    def look_at_files(self, paths: Sequence[str]) -> list[tuple[int, int | None] | None]:
+        """Size and modification time of each plain file, as `look`; None for anything else."""
+
     def file_path(self, path: str) -> str | None:
         """Where the file lies on this machine's file system, if it does."""
 
@@ -82,6 +117,18 @@ class LogStore(Protocol):
 
     def delete(self, path: str) -> None:
         """Remove `path`; that it is gone already is success."""
+
+    def delete_all(self, paths: Sequence[str]) -> list[tuple[str, StorageError]]:
+        """Remove many files; the failures with their reasons."""
+
+    def remove_folder(self, path: str) -> bool:
+        """Remove a folder if it is there and empty; whether it was removed."""
+
+    def parent(self) -> LogStore | None:
+        """The store of the folder that the table lies in, if there is one."""
+
+    def keeps_deleted(self) -> bool:
+        """Whether the storage is known to keep old versions of what is deleted."""
 
 
 def open_store(table: str, options: Mapping[str, str] | None = None) -> LogStore:
@@ -172,6 +219,49 @@ def _read_window(
 
     with ThreadPoolExecutor(READ_THREADS) as pool:
         return list(pool.map(read, paths))
+
+
+def delete_one_by_one(store: LogStore, paths: Sequence[str]) -> Iterator[tuple[str, StorageError]]:
+    """`delete_all` for a store without a request that deletes many."""
+    for path in paths:
+        try:
+            store.delete(path)
+        except StorageError as error:
+            yield path, error
+
+
+def group_by_folder(
+    files: Iterable[tuple[str, int, int | None]], hides: Callable[[str], bool]
+) -> Iterator[Walked]:
+    """`walk` from a flat listing: (path, size, modified) in any order."""
+    pinned_at: dict[str, tuple[str, str] | None] = {}
+    for folder, group in groupby(files, key=lambda one: one[0].rpartition("/")[0]):
+        if folder not in pinned_at:
+            pinned_at[folder] = _first_hidden(folder, hides)
+        pin = pinned_at[folder]
+        if pin is not None:
+            yield Walked(pin[0], [], pins=(pin[1],))
+            continue
+        names, sizes, moments, pins = [], [], [], []
+        for path, size, modified_ms in group:
+            name = path.rpartition("/")[2]
+            if hides(name):
+                pins.append(name)
+                continue
+            names.append(name)
+            sizes.append(size)
+            moments.append(modified_ms)
+        yield Walked(folder, names, sizes, moments, tuple(pins))
+
+
+def _first_hidden(folder: str, hides: Callable[[str], bool]) -> tuple[str, str] | None:
+    """The topmost hidden part of a folder's path, and the folder that it lies in."""
+    above: list[str] = []
+    for part in folder.split("/") if folder else ():
+        if hides(part):
+            return "/".join(above), part
+        above.append(part)
+    return None
 
 
 def scratch_file(path: str) -> str:

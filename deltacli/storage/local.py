@@ -6,10 +6,12 @@ import contextlib
 import errno
 import os
 import stat as stat_bits
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import IO
 
 from deltacli.errors import AlreadyExists, FileMissing, StorageError
+from deltacli.storage import Walked, delete_one_by_one
 
 
 class LocalEntry:
@@ -42,10 +44,12 @@ class LocalStore:
     """Files under one directory."""
 
     reads_are_remote = False
+    has_folders = True
 
     def __init__(self, root: str):
         self.root = os.path.abspath(root)
         self.location = "file://" + self.root.rstrip("/")
+        self._real: dict[str, bool] = {}
 
     def _path(self, path: str) -> str:
         return f"{self.root}/{path}"
@@ -75,6 +79,64 @@ class LocalStore:
             found = os.stat(self._path(path))
         name = path.rsplit("/", 1)[-1]
         return LocalEntry(name, self._path(path), stat_bits.S_ISDIR(found.st_mode), found)
+
+    def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
+        waiting = [folder]
+        while waiting:
+            here = waiting.pop()
+            try:
+                with _explained(self._path(here)), os.scandir(self._path(here)) as entries:
+                    yield from _walk_folder(here, entries, hides, waiting)
+            except FileMissing:
+                # A writer may remove a folder while the walk goes on; not the one asked for.
+                if here == folder:
+                    raise
+
+    def look(self, path: str) -> LocalEntry | None:
+        whole = f"{self.root}/{path}"
+        try:
+            found = os.lstat(whole)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError):
+            with _explained(whole):
+                raise
+        folder, _, name = path.rpartition("/")
+        is_folder = stat_bits.S_ISDIR(found.st_mode)
+        if not (is_folder or stat_bits.S_ISREG(found.st_mode)) or not self._is_real(folder):
+            return None
+        return LocalEntry(name, whole, is_folder, found)
+
+    def look_at_files(self, paths: Sequence[str]) -> list[tuple[int, int | None] | None]:
+        found: list[tuple[int, int | None] | None] = []
+        root, lstat, is_file = self.root, os.lstat, stat_bits.S_ISREG
+        prefix, is_real = "", self._is_real("")
+        for path in paths:
+            if not path.startswith(prefix) or path.find("/", len(prefix)) >= 0:
+                prefix = path[: path.rfind("/") + 1]
+                is_real = self._is_real(prefix[:-1])
+            try:
+                one = lstat(f"{root}/{path}")
+            except (FileNotFoundError, NotADirectoryError):
+                found.append(None)
+                continue
+            except OSError:
+                with _explained(f"{root}/{path}"):
+                    raise
+            if is_file(one.st_mode) and is_real:
+                found.append((one.st_size, one.st_mtime_ns // 1_000_000))
+            else:
+                found.append(None)
+        return found
+
+    def _is_real(self, folder: str) -> bool:
+        """Whether no part of a folder's path below the root is a link."""
+        is_real = self._real.get(folder)
+        if is_real is None:
+            root = os.path.realpath(self.root)
+            whole = os.path.join(root, folder) if folder else root
+            is_real = self._real[folder] = os.path.realpath(whole) == whole
+        return is_real
 
     def file_path(self, path: str) -> str | None:
         return self._path(path)
@@ -114,6 +176,23 @@ class LocalStore:
         with contextlib.suppress(FileMissing), _explained(self._path(path)):
             os.unlink(self._path(path))
 
+    def delete_all(self, paths: Sequence[str]) -> list[tuple[str, StorageError]]:
+        return list(delete_one_by_one(self, paths))
+
+    def remove_folder(self, path: str) -> bool:
+        try:
+            os.rmdir(self._path(path))
+        except OSError:  # not empty any more, gone, or not ours: it stays
+            return False
+        return True
+
+    def parent(self) -> LocalStore | None:
+        above = os.path.dirname(self.root)
+        return LocalStore(above) if above != self.root else None
+
+    def keeps_deleted(self) -> bool:
+        return False
+
     @contextlib.contextmanager
     def _temporary(self, target: str, content: bytes) -> Iterator[str]:
         """A synced file with `content` beside `target`, under a name that every reader ignores."""
@@ -129,6 +208,35 @@ class LocalStore:
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
+
+
+_FILES_AT_ONCE = 50_000
+
+
+def _walk_folder(
+    here: str,
+    entries: Iterator[os.DirEntry[str]],
+    hides: Callable[[str], bool],
+    waiting: list[str],
+) -> Iterator[Walked]:
+    """One folder's files; its folders are put on the list of those that wait."""
+    while some := list(islice(entries, _FILES_AT_ONCE)):
+        names = [one.name for one in some if one.is_file(follow_symlinks=False)]
+        pins: list[str] = []
+        if len(names) < len(some):
+            for one in some:
+                if one.is_file(follow_symlinks=False):
+                    continue
+                if one.is_dir(follow_symlinks=False) and not hides(one.name):
+                    waiting.append(f"{here}/{one.name}" if here else one.name)
+                else:
+                    pins.append(one.name)
+        hidden = [name for name in names if hides(name)]
+        if hidden:
+            pins += hidden
+            names = [name for name in names if not hides(name)]
+        yield Walked(here, names, pins=tuple(pins))
+    yield Walked(here, [])
 
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}

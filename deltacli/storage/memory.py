@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from deltacli.errors import AlreadyExists, FileMissing
-from deltacli.storage import scratch_file
+from deltacli.errors import AlreadyExists, FileMissing, StorageError
+from deltacli.storage import Walked, delete_one_by_one, group_by_folder, scratch_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class MemoryStore:
     """Files in a dictionary."""
 
     reads_are_remote = False
+    has_folders = False
 
     def __init__(self, location: str = "memory://table", now_ms: int = 0):
         self.location = location
@@ -66,6 +67,25 @@ class MemoryStore:
         content = self.read(path)
         return MemoryEntry(path.rsplit("/", 1)[-1], False, len(content), self._files[path][1])
 
+    def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
+        prefix = f"{folder}/" if folder else ""
+        with self._lock:
+            found = sorted(
+                (path, len(content), modified_ms)
+                for path, (content, modified_ms) in self._files.items()
+                if path.startswith(prefix)
+            )
+        if not found:
+            raise FileMissing(f"{folder} does not exist", location=self.location)
+        return group_by_folder(found, hides)
+
+    def look(self, path: str) -> MemoryEntry | None:
+        return self.stat(path) if path in self._files else None
+
+    def look_at_files(self, paths: Sequence[str]) -> list[tuple[int, int | None] | None]:
+        entries = map(self.look, paths)
+        return [None if one is None else (one.size, one.modified_ms) for one in entries]
+
     def file_path(self, path: str) -> str | None:
         return None
 
@@ -90,3 +110,15 @@ class MemoryStore:
     def delete(self, path: str) -> None:
         with self._lock:
             self._files.pop(path, None)
+
+    def delete_all(self, paths: Sequence[str]) -> list[tuple[str, StorageError]]:
+        return list(delete_one_by_one(self, paths))
+
+    def remove_folder(self, path: str) -> bool:
+        return False
+
+    def parent(self) -> None:
+        return None
+
+    def keeps_deleted(self) -> bool:
+        return False

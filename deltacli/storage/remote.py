@@ -6,9 +6,12 @@ import contextlib
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from queue import Full, Queue
 from typing import IO, Any, TypeVar
 
 from deltacli.errors import (
@@ -19,7 +22,14 @@ from deltacli.errors import (
     StorageError,
     UsageError,
 )
-from deltacli.storage import retrying, scratch_file
+from deltacli.storage import (
+    READ_THREADS,
+    Walked,
+    delete_one_by_one,
+    group_by_folder,
+    retrying,
+    scratch_file,
+)
 
 T = TypeVar("T")
 
@@ -39,16 +49,26 @@ class RemoteEntry:
     modified_ms: int | None
 
 
+# Path below the root, size, modification time.
+RemoteFile = tuple[str, int, int | None]
+
+_KEYS_A_REQUEST = 1000
+_DELETE_ATTEMPTS = 5
+_THROTTLED = ("SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling")
+
+
 class RemoteStore:
     """Files under one URL."""
 
     reads_are_remote = True
+    has_folders = False
 
     def __init__(self, url: str, options: Mapping[str, str]):
         scheme, _, rest = url.partition("://")
         scheme = _SCHEME_ALIASES.get(scheme.lower(), scheme.lower())
         self.scheme = scheme
         self.location = f"{scheme}://{rest.rstrip('/')}"
+        self._options = dict(options)
         self._fs, self._root = _open_filesystem(scheme, self.location, dict(options))
 
     def _path(self, path: str) -> str:
@@ -98,6 +118,119 @@ class RemoteStore:
             if not page.get("IsTruncated"):
                 return found
             token = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
+        """One listing a top folder, several at a time, each flat: no request a folder."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._fs.invalidate_cache()
+        folders: list[str] = []
+        for files, below in self._top_pages(folder):
+            yield from group_by_folder(files, hides)
+            yield Walked(folder, [], pins=tuple(name for name in below if hides(name)))
+            folders += [f"{folder}/{name}" if folder else name for name in below if not hides(name)]
+        with ThreadPoolExecutor(READ_THREADS) as pool:
+            pages: Queue[Sequence[RemoteFile] | BaseException | None] = Queue(2 * READ_THREADS)
+            stopped = threading.Event()
+
+            def put(item: Sequence[RemoteFile] | BaseException | None) -> None:
+                while not stopped.is_set():
+                    try:
+                        pages.put(item, timeout=0.1)
+                    except Full:
+                        continue
+                    break
+
+            def list_one(one: str) -> None:
+                try:
+                    for page in self._pages(one):
+                        put(page)
+                        if stopped.is_set():
+                            return
+                    put(None)
+                except BaseException as error:
+                    put(error)
+
+            try:
+                left = len([pool.submit(list_one, one) for one in folders])
+                while left:
+                    page = pages.get()
+                    if isinstance(page, BaseException):
+                        raise page
+                    if page is None:
+                        left -= 1
+                    else:
+                        yield from group_by_folder(page, hides)
+            finally:
+                stopped.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _top_pages(self, folder: str) -> Iterator[tuple[list[RemoteFile], list[str]]]:
+        """The files and the names of folders right below a folder."""
+        if self.scheme == "s3":
+            for page in self._s3_pages(folder, Delimiter="/"):
+                names = [one["Prefix"].rstrip("/") for one in page.get("CommonPrefixes", ())]
+                yield self._s3_files(page), [name.rsplit("/", 1)[-1] for name in names]
+            return
+        prefix = f"{folder}/" if folder else ""
+        top = list(self.list_from(folder))
+        yield (
+            [(prefix + one.name, one.size, one.modified_ms) for one in top if not one.is_folder],
+            [one.name for one in top if one.is_folder],
+        )
+
+    def _pages(self, folder: str) -> Iterator[list[RemoteFile]]:
+        """All files below a folder, a page at a time where the storage has pages."""
+        if self.scheme == "s3":
+            yield from map(self._s3_files, self._s3_pages(folder))
+        else:
+            yield self._run(folder, lambda: self._find(folder))
+
+    def _s3_pages(self, folder: str, **more: str) -> Iterator[Any]:
+        bucket, _, key = self._path(folder).partition("/")
+        wish = {"Bucket": bucket, "Prefix": f"{key}/" if key else "", **more}
+        while True:
+            page = self._run(folder, lambda: self._fs.call_s3("list_objects_v2", **wish))
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            wish["ContinuationToken"] = page["NextContinuationToken"]
+
+    def _s3_files(self, page: Any) -> list[RemoteFile]:
+        root = self._root.partition("/")[2]
+        skip = len(root) + 1 if root else 0
+        return [
+            (one["Key"][skip:], one["Size"], _millis(one["LastModified"]))
+            for one in page.get("Contents", ())
+            # A key with a slash at its end only marks a folder.
+            if not one["Key"].endswith("/")
+        ]
+
+    def _find(self, folder: str) -> list[RemoteFile]:
+        found = self._fs.find(self._path(folder), detail=True)
+        base = self._path(folder).lstrip("/")
+        files = []
+        for name, info in found.items():
+            if info.get("type") == "file" and not info.get("islink"):
+                below = name.lstrip("/")[len(base) :].lstrip("/")
+                entry = _entry(info)
+                files.append((f"{folder}/{below}", entry.size, entry.modified_ms))
+        return files
+
+    def look(self, path: str) -> RemoteEntry | None:
+        try:
+            return self.stat(path)
+        except FileMissing:
+            return None
+
+    def look_at_files(self, paths: Sequence[str]) -> list[tuple[int, int | None] | None]:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(READ_THREADS) as pool:
+            entries = list(pool.map(self.look, paths))
+        return [
+            None if one is None or one.is_folder else (one.size, one.modified_ms) for one in entries
+        ]
 
     def read(self, path: str) -> bytes:
         return self._run(path, lambda: bytes(self._fs.cat_file(self._path(path))))
@@ -163,6 +296,67 @@ class RemoteStore:
         with contextlib.suppress(FileMissing):
             self._run(path, lambda: self._fs.rm_file(self._path(path)))
         self._fs.invalidate_cache()
+
+    def delete_all(self, paths: Sequence[str]) -> list[tuple[str, StorageError]]:
+        if self.scheme == "s3":
+            return self._delete_s3(list(paths))
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(READ_THREADS) as pool:
+            done = pool.map(lambda path: list(delete_one_by_one(self, (path,))), paths)
+            return [failure for failures in done for failure in failures]
+
+    def _delete_s3(self, paths: list[str]) -> list[tuple[str, StorageError]]:
+        """A thousand keys a request; keys that were throttled are asked for again."""
+        bucket, _, root = self._root.partition("/")
+        prefix = f"{root}/" if root else ""
+        failures: list[tuple[str, StorageError]] = []
+        for start in range(0, len(paths), _KEYS_A_REQUEST):
+            waiting = paths[start : start + _KEYS_A_REQUEST]
+            for attempt in range(_DELETE_ATTEMPTS):
+                try:
+                    refused = self._delete_keys(bucket, [prefix + path for path in waiting])
+                except StorageError as error:
+                    failures += [(path, error) for path in waiting]
+                    break
+                again = []
+                for key, code in refused.items():
+                    path = key[len(prefix) :]
+                    if code in _THROTTLED and attempt < _DELETE_ATTEMPTS - 1:
+                        again.append(path)
+                    else:
+                        failures.append((path, _refusal(self._url(path), code)))
+                if not again:
+                    break
+                waiting = again
+                time.sleep(0.2 * 2**attempt)
+        self._fs.invalidate_cache()
+        return failures
+
+    def _delete_keys(self, bucket: str, keys: Sequence[str]) -> dict[str, str]:
+        """Delete keys with one request; those that stay, with the server's error code."""
+        objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+        answer = self._run(
+            "", lambda: self._fs.call_s3("delete_objects", Bucket=bucket, Delete=objects)
+        )
+        return {one["Key"]: one.get("Code", "") for one in answer.get("Errors", ())}
+
+    def remove_folder(self, path: str) -> bool:
+        return False
+
+    def parent(self) -> RemoteStore | None:
+        scheme, _, rest = self.location.partition("://")
+        above, slash, _ = rest.rpartition("/")
+        return RemoteStore(f"{scheme}://{above}", self._options) if slash else None
+
+    def keeps_deleted(self) -> bool:
+        if self.scheme != "s3":
+            return False
+        with contextlib.suppress(Exception):
+            bucket = self._root.partition("/")[0]
+            answer = self._fs.call_s3("get_bucket_versioning", Bucket=bucket)
+            return bool(answer.get("Status") == "Enabled")
+        return False
 
     def _url(self, path: str) -> str:
         return f"{self.location}/{path}" if path else self.location
@@ -277,6 +471,14 @@ def _explained(url: str) -> Iterator[None]:
         raise _bad_option(exc) from exc
     except Exception as exc:
         raise _translated(exc, url) from exc
+
+
+def _refusal(url: str, code: str) -> StorageError:
+    if code == "AccessDenied":
+        return StorageError(
+            f"no permission to delete {url}", hint="check the rights of the credentials"
+        )
+    return StorageError(f"{url} was not deleted: {code}")
 
 
 def _bad_option(exc: TypeError) -> UsageError:

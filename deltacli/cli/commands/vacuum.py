@@ -1,0 +1,308 @@
+"""`deltacli vacuum`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.options import CommonOptions, DryRunOpt, YesOpt
+from deltacli.cli.session import Session
+from deltacli.errors import DeltaCliError, Interrupted, PartlyDone, Refused, UsageError
+from deltacli.render.formats import Format
+
+if TYPE_CHECKING:
+    from deltacli.operations.inventory import InventoryRow
+    from deltacli.operations.records import Report
+    from deltacli.operations.vacuum import VacuumPlan, VacuumRequest
+    from deltacli.operations.vacuum_metrics import TableRun
+
+EXAMPLES = (
+    ("deltacli vacuum ./orders --dry-run", "every file that would go, with size and reason"),
+    ("deltacli vacuum ./orders", "shows the plan and asks"),
+    ("deltacli vacuum s3://bucket/a s3://bucket/b --yes -q", "from cron"),
+    ("deltacli vacuum ./orders --explain part-0.parquet", "why a file is kept"),
+    ("deltacli vacuum ./orders --retain 30d --prefix date=2026-01-31", "one partition"),
+)
+
+
+class Mode(StrEnum):
+    FULL = "full"
+    LITE = "lite"
+
+
+class Encoding(StrEnum):
+    NONE = "none"
+    URL = "url"
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """What is the same for all tables of one call."""
+
+    request: VacuumRequest
+    dry_run: bool
+    yes: bool
+    log_commits: bool | None
+    allow_large: bool
+
+
+def vacuum(
+    options: CommonOptions,
+    tables: Annotated[
+        list[str],
+        typer.Argument(metavar="TABLE...", help="Paths or URLs of the tables.", show_default=False),
+    ],
+    retain: Annotated[
+        str | None,
+        typer.Option(
+            "--retain",
+            metavar="AGE",
+            help="Keep what was removed or written since: 7d, 168h. The table's own "
+            "retention without it.",
+            show_default=False,
+        ),
+    ] = None,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            "--mode", help="full lists the table; lite takes what the log says was removed."
+        ),
+    ] = Mode.FULL,
+    inventory: Annotated[
+        str | None,
+        typer.Option(
+            "--inventory",
+            metavar="FILE",
+            help="CSV or Parquet with path, length, isDir, modificationTime in place of a listing.",
+            show_default=False,
+        ),
+    ] = None,
+    inventory_encoding: Annotated[
+        Encoding,
+        typer.Option("--inventory-encoding", help="How paths of the inventory are written."),
+    ] = Encoding.NONE,
+    prefix: Annotated[
+        str,
+        typer.Option(
+            "--prefix",
+            metavar="FOLDER",
+            help="Only this folder, named as on storage.",
+            show_default=False,
+        ),
+    ] = "",
+    explain: Annotated[
+        str | None,
+        typer.Option(
+            "--explain",
+            metavar="PATH",
+            help="Say which rule keeps or condemns this one file.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: DryRunOpt = False,
+    yes: YesOpt = False,
+    log_commits: Annotated[
+        bool | None,
+        typer.Option(
+            "--log-commits/--no-log-commits",
+            help="VACUUM START and END in the log; by default where the storage has put-if-absent.",
+            show_default=False,
+        ),
+    ] = None,
+    metrics_file: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics-file",
+            metavar="FILE",
+            help="Write gauges for Prometheus' textfile collector.",
+            show_default=False,
+        ),
+    ] = None,
+    allow_short_retention: Annotated[
+        bool,
+        typer.Option(
+            "--allow-short-retention", help="Allow a --retain below the table's own retention."
+        ),
+    ] = False,
+    allow_large: Annotated[
+        bool,
+        typer.Option(
+            "--allow-large", help="With --yes: allow to delete more than half of the table's bytes."
+        ),
+    ] = False,
+    allow_nested: Annotated[
+        bool,
+        typer.Option("--allow-nested", help="Go on although the table lies inside another one."),
+    ] = False,
+) -> None:
+    """Delete files that no kept version needs.
+
+    What the newest version refers to is kept, and what was removed or written within the
+    retention; so are hidden files, tables inside the table, and files of unknown age. The
+    plan is complete: with --dry-run it is all that happens. With several tables, all are
+    tried and the worst exit code counts. With -q and without -o, success prints nothing.
+    """
+    from deltacli.operations.vacuum import VacuumRequest
+    from deltacli.units import parse_duration
+
+    session = Session(options)
+    request = VacuumRequest(
+        retain_ms=None if retain is None else parse_duration(retain),
+        mode=mode.value,
+        prefix=prefix,
+        inventory=_inventory(session, inventory, url_encoded=inventory_encoding is Encoding.URL),
+        allow_short_retention=allow_short_retention,
+        allow_nested=allow_nested,
+    )
+    if inventory is not None and mode is Mode.LITE:
+        raise UsageError("--mode lite lists nothing", hint="leave --inventory out")
+    if inventory is None and inventory_encoding is not Encoding.NONE:
+        raise UsageError("--inventory-encoding needs --inventory", hint="name the inventory")
+    if explain is not None:
+        _explain(session, tables, request, explain)
+        return
+    wish = _Wish(request, dry_run, yes, log_commits, allow_large)
+    runs, reports, failures = _vacuum_all(session, tables, wish)
+    if metrics_file is not None:
+        _write_metrics(session, metrics_file, runs)
+    silent = options.quiet and not dry_run and options.output is Format.AUTO
+    if reports and not (silent and not options.output_file and not options.fields):
+        session.show_reports(reports)
+    if len(failures) == 1 and len(tables) == 1:
+        raise failures[0]
+    for error in failures:
+        session.fail(error)
+    if failures:
+        raise typer.Exit(max(error.exit_code for error in failures))
+
+
+def _inventory(
+    session: Session, place: str | None, *, url_encoded: bool
+) -> Callable[[], Iterator[InventoryRow]] | None:
+    if place is None:
+        return None
+    from deltacli.operations.inventory import read_inventory
+    from deltacli.storage import open_store
+
+    folder, slash, name = place.rpartition("/")
+    store = open_store(folder + slash[: not folder] or ".", session.storage_options)
+    return lambda: read_inventory(name, lambda: store.open(name), url_encoded=url_encoded)
+
+
+def _explain(session: Session, tables: list[str], request: VacuumRequest, path: str) -> None:
+    from deltacli.operations.vacuum_explain import explain_vacuum
+
+    if len(tables) != 1:
+        raise UsageError("--explain is about one table", hint="name one TABLE")
+    if request.prefix or request.inventory or request.mode != Mode.FULL:
+        raise UsageError(
+            "--explain tells what a full vacuum does",
+            hint="leave out --mode lite, --prefix and --inventory",
+        )
+    snapshot = session.snapshot(tables[0])
+    session.warn(snapshot.warnings)
+    session.show(explain_vacuum(snapshot, session.engine, request, path, now_ms=session.now_ms))
+
+
+def _vacuum_all(
+    session: Session, tables: list[str], wish: _Wish
+) -> tuple[list[TableRun], list[Report], list[DeltaCliError]]:
+    """Each table for itself: one that fails does not stop the others."""
+    from deltacli.operations.vacuum_metrics import TableRun
+
+    runs: list[TableRun] = []
+    reports: list[Report] = []
+    failures: list[DeltaCliError] = []
+    for table in tables:
+        begun = time.monotonic()
+        run = TableRun(table, 0, 0.0)
+        runs.append(run)
+        try:
+            report = _vacuum_one(session, table, wish, many=len(tables) > 1)
+            if report is None:
+                continue
+            reports.append(report)
+            run.location = report.document.values["location"]
+            run.values = report.document.values
+            if failed := report.document.values.get("failures"):
+                raise PartlyDone(
+                    f"{len(failed):,} files could not be deleted, for instance "
+                    f"{failed[0]['path']}: {failed[0]['error']}",
+                    hint="run it again when the cause is mended",
+                    location=run.location,
+                )
+        except DeltaCliError as error:
+            error.location = error.location or table
+            run.exit_code = error.exit_code
+            failures.append(error)
+            if isinstance(error, Interrupted):
+                break
+        finally:
+            run.seconds = time.monotonic() - begun
+    return runs, reports, failures
+
+
+def _vacuum_one(session: Session, table: str, wish: _Wish, *, many: bool) -> Report | None:
+    """Plan, ask, apply; None if the user said no."""
+    from deltacli.operations.vacuum import plan_vacuum
+    from deltacli.operations.vacuum_report import plan_report, result_report
+
+    if "@" in table and session.open(table)[1] is not None:
+        raise UsageError(
+            "vacuum goes by the newest version", hint="leave the version out of the table's name"
+        )
+    snapshot = session.snapshot(table)
+    with session.progress:
+        plan = plan_vacuum(
+            snapshot,
+            session.engine,
+            wish.request,
+            now_ms=session.now_ms,
+            on_progress=session.progress,
+        )
+    session.warn([*snapshot.warnings, *plan.warnings])
+    report = plan_report(plan, with_location=many)
+    if wish.dry_run:
+        return report
+    if plan.deletes_anything:
+        _refuse_large(plan, wish)
+        if not session.confirm(report.document, plan.question, yes=wish.yes):
+            return None
+    from deltacli.operations.vacuum_apply import apply_vacuum
+
+    with session.progress:
+        done = apply_vacuum(
+            plan, session.engine, log_commits=wish.log_commits, on_progress=session.progress
+        )
+    session.warn(done.warnings)
+    return result_report(plan, done.values(), with_location=many)
+
+
+def _refuse_large(plan: VacuumPlan, wish: _Wish) -> None:
+    if wish.yes and plan.is_large and not wish.allow_large:
+        from deltacli.units import human_size
+
+        raise Refused(
+            f"{human_size(plan.size)} of {human_size(plan.listed_bytes)} would be deleted, more "
+            "than half of the table",
+            hint="look at --dry-run first; --allow-large goes on",
+            location=plan.store.location,
+        )
+
+
+def _write_metrics(session: Session, path: str, runs: list[TableRun]) -> None:
+    from deltacli.operations.vacuum_metrics import LAST_SUCCESS, gauges
+    from deltacli.render.metrics import Metric, prometheus_text, values_before
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            earlier = values_before(file.read(), LAST_SUCCESS)
+    except (OSError, UnicodeDecodeError):
+        earlier = {}
+    metrics = [Metric(*one) for one in gauges(runs, session.now_ms / 1000, earlier)]
+    session.write_beside(path, prometheus_text(metrics))

@@ -1,0 +1,32 @@
+"""An error as the text that a person or a program reads on stderr."""
+
+from __future__ import annotations
+
+from deltacli.errors import DeltaCliError, Interrupted
+
+
+def failure_text(error: DeltaCliError, *, as_json: bool) -> str:
+    """One `error:` line and a `hint:` line, or one JSON object."""
+    if as_json:
+        from deltacli.delta import json_text
+
+        body = {
+            "error": type(error).__name__,
+            "message": error.message,
+            "hint": error.hint,
+            "exitCode": error.exit_code,
+            "location": error.location,
+        }
+        return json_text.dump(body).decode("utf-8", "replace")
+    if isinstance(error, Interrupted):
+        return printable(error.message)
+    text = f"error: {printable(error.message)}"
+    return f"{text}\nhint: {printable(error.hint)}" if error.hint else text
+
+
+def printable(text: str) -> str:
+    """Text for stderr in which nothing steers the terminal or starts a new line."""
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape", "replace").decode()
+        for one in text.encode("utf-8", "replace").decode()
+    )

@@ -1,0 +1,283 @@
+"""Vacuum's heavy part: a listing minus what is referred to, in columns; and deletion.
+
+The protected names are held as Arrow text, the listing passes by in large batches. Size
+and time of a file are looked up only if nothing refers to it.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltacli.delta.columns import concat, path_array, texts_of
+from deltacli.delta.engine import Search, Unreferenced
+from deltacli.delta.paths import LOG
+from deltacli.errors import StorageError
+from deltacli.storage import LogStore, Walked
+
+_LEAST_ROWS = 1 << 16
+# Arrow's text columns hold 2 GiB; a set is made of columns well below.
+_MOST_BYTES = 1 << 30
+_BATCHES_AT_ONCE = 8
+
+Failures = list[tuple[str, StorageError]]
+
+
+def find_unreferenced(
+    store: LogStore, search: Search, on_listed: Callable[[int], None] | None = None
+) -> Unreferenced:
+    """Subtract what is protected from what is listed, and look at what is left."""
+    protected = _NameSet(search.protected)
+    left = _Left(store, search)
+    folders = _Folders()
+    waiting: list[Walked] = []
+    count = listed = 0
+    for walked in search.listed:
+        folders.note(walked)
+        listed += len(walked.names)
+        count += len(walked.names)
+        waiting.append(walked)
+        if count >= max(_LEAST_ROWS, len(protected) // 2):
+            left.take(waiting, protected)
+            waiting, count = [], 0
+            if on_listed:
+                on_listed(listed)
+    left.take(waiting, protected)
+    left.drop_below(folders.nested)
+    left.drop_same_files(protected)
+    return left.result(listed, folders)
+
+
+class _NameSet:
+    """Many names, as few columns."""
+
+    def __init__(self, names: Iterator[Any]):
+        self.columns: list[Any] = []
+        pending: list[Any] = []
+        size = 0
+        for one in names:
+            pending.append(one)
+            size += one.nbytes
+            if size > _MOST_BYTES:
+                self.columns.append(concat(pending))
+                pending, size = [], 0
+        if pending:
+            self.columns.append(concat(pending))
+
+    def __len__(self) -> int:
+        return sum(map(len, self.columns))
+
+    def missing(self, names: Any) -> Any:
+        """The positions of names that are not in the set, as a column."""
+        inside = pa.repeat(False, len(names))
+        for column in self.columns:
+            inside = pc.or_(inside, pc.is_in(names, value_set=column))
+        return pc.indices_nonzero(pc.invert(inside))
+
+
+class _Left:
+    """What nothing refers to: found, or spared for its age. All in columns."""
+
+    def __init__(self, store: LogStore, search: Search):
+        self._store = store
+        self._search = search
+        self._found: list[Any] = []
+        self._spared: list[Any] = []
+
+    def take(self, walked: Sequence[Walked], protected: _NameSet) -> None:
+        """Subtract what is protected from some folders' files, and look at the rest."""
+        paths = [
+            f"{one.folder}/{name}" if one.folder else name for one in walked for name in one.names
+        ]
+        names = path_array(paths)
+        positions = protected.missing(names)
+        if not len(positions):
+            return
+        chosen = positions.to_pylist()
+        sizes = _column([one.sizes for one in walked], walked)
+        moments = _column([one.modified_ms for one in walked], walked)
+        if sizes is None:
+            looked = self._store.look_at_files([paths[position] for position in chosen])
+            size = _longs([None if one is None else one[0] for one in looked])
+            moment = _longs([None if one is None else one[1] for one in looked])
+            if moments is not None:
+                moment = moments.take(positions)
+        else:
+            size, moment = sizes.take(positions), moments.take(positions)
+        batch = pa.table({"name": names.take(positions), "size": size, "modified": moment})
+        # Without a size it is gone by now, or turned into something else.
+        self._sort(batch.filter(pc.is_valid(batch["size"])))
+
+    def _sort(self, batch: Any) -> None:
+        """By age; a time in the future is later than the threshold too (V-32, V-33)."""
+        is_old = pc.less(batch["modified"], self._search.delete_before_ms)
+        self._found.append(batch.filter(is_old))
+        self._spared.append(batch.filter(pc.invert(pc.fill_null(is_old, False))))
+
+    def _spare(self, spared: Any) -> None:
+        """Put found files, by a mask, among the spared ones."""
+        found = self._all(self._found)
+        self._found = [found.filter(pc.invert(spared))]
+        self._spared.append(found.filter(spared))
+
+    def _all(self, batches: list[Any]) -> Any:
+        return pa.concat_tables(batches).combine_chunks() if batches else _NOTHING
+
+    def drop_below(self, nested: Collection[str]) -> None:
+        """Leave tables alone that lie inside this one (VL-4)."""
+        for folder in nested:
+            self._spare(pc.starts_with(self._all(self._found)["name"], f"{folder}/"))
+
+    def drop_same_files(self, protected: _NameSet) -> None:
+        """Leave a file alone that is a protected one under another spelling (V-20, VL-12).
+
+        Where case or Unicode form do not count in names, the log's spelling may differ
+        from the listing's.
+        """
+        root = self._store.file_path("")
+        if root is None:
+            return
+        found = self._all(self._found)
+        names = found["name"].combine_chunks()
+        # Where case counts, only names beyond ASCII can have two spellings.
+        if not os.path.exists(f"{root}/{LOG.upper()}"):
+            names = names.filter(pc.invert(pc.string_is_ascii(names)))
+        folded: dict[str, list[str]] = {}
+        for name in texts_of(names):
+            folded.setdefault(_fold(name), []).append(name)
+        if not folded:
+            return
+        own = path_array(folded)
+        same: set[str] = set()
+        for column in protected.columns:
+            for hit in pc.indices_nonzero(pc.is_in(_folded(column), value_set=own)).to_pylist():
+                (other,) = texts_of(column.slice(hit, 1))
+                same.update(one for one in folded[_fold(other)] if self._are_same(one, other))
+        if same:
+            self._spare(pc.is_in(found["name"], value_set=path_array(same)))
+
+    def _are_same(self, name: str, other: str) -> bool:
+        try:
+            return os.path.samefile(
+                self._store.file_path(name) or "", self._store.file_path(other) or ""
+            )
+        except OSError:
+            return False
+
+    def result(self, listed: int, folders: _Folders) -> Unreferenced:
+        found, spared = self._all(self._found).sort_by("name"), self._all(self._spared)
+        names = found["name"].combine_chunks()
+        has_folders = self._store.has_folders
+        return Unreferenced(
+            names,
+            found["size"].combine_chunks(),
+            found["modified"].combine_chunks(),
+            listed,
+            spared["name"].combine_chunks(),
+            pc.sum(spared["size"]).as_py() or 0,
+            folders.emptied(names, self._is_old) if has_folders else (),
+            tuple(sorted(folders.nested)),
+        )
+
+    def _is_old(self, folder: str) -> bool:
+        entry = self._store.look(folder)
+        stamp = entry.modified_ms if entry is not None and entry.is_folder else None
+        return stamp is not None and stamp < self._search.delete_before_ms
+
+
+def _longs(values: Sequence[int | None]) -> Any:
+    return pa.array(values, pa.int64())
+
+
+_NOTHING = pa.table({"name": pa.array([], pa.string()), "size": _longs([]), "modified": _longs([])})
+
+
+def _column(parts: Sequence[Sequence[int | None] | None], walked: Sequence[Walked]) -> Any:
+    """What the listing told of each file, or None if it told nothing."""
+    if all(part is None for part in parts):
+        return None
+    columns = [
+        pa.nulls(len(one.names), pa.int64()) if part is None else _longs(part)
+        for part, one in zip(parts, walked, strict=True)
+    ]
+    return pa.concat_arrays(columns)
+
+
+def _fold(name: str) -> str:
+    return unicodedata.normalize("NFC", name).lower()
+
+
+def _folded(names: Any) -> Any:
+    try:
+        return pc.utf8_lower(pc.utf8_normalize(names, "NFC"))
+    except pa.ArrowInvalid:  # not all of it is UTF-8
+        return path_array([_fold(name) for name in texts_of(names)])
+
+
+class _Folders:
+    """How many files each folder has, and which folders hold more than plain files."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._pinned: set[str] = set()
+        self.nested: set[str] = set()
+
+    def note(self, walked: Walked) -> None:
+        folder = walked.folder
+        self._counts[folder] = self._counts.get(folder, 0) + len(walked.names)
+        if walked.pins:
+            self._pinned.add(folder)
+            if LOG in walked.pins and folder:
+                self.nested.add(folder)
+
+    def emptied(self, gone: Any, is_old: Callable[[str], bool]) -> tuple[str, ...]:
+        """The folders that would be empty without these files, deepest first (V-28, V-29)."""
+        for folder, count in _count_by_folder(gone):
+            self._counts[folder] -= count
+        occupied = {""} | self._pinned
+        found: list[str] = []
+        for folder in sorted(self._counts, key=lambda one: (-one.count("/"), one)):
+            above = folder.rpartition("/")[0]
+            if folder in occupied or self._counts[folder] or not is_old(folder):
+                occupied.add(above)
+            else:
+                found.append(folder)
+        return tuple(found)
+
+
+def _count_by_folder(names: Any) -> Iterator[tuple[str, int]]:
+    """How many of the names, which are sorted, lie in each folder."""
+    for folder, inside in groupby(texts_of(names), key=lambda name: name.rpartition("/")[0]):
+        yield folder, sum(1 for _ in inside)
+
+
+def delete(
+    store: LogStore,
+    batches: Iterator[Sequence[str]],
+    on_done: Callable[[Sequence[str], Failures], None],
+) -> None:
+    """Delete batches on a bounded pool; begun ones are finished whatever happens."""
+    workers = _BATCHES_AT_ONCE if store.reads_are_remote else 2
+    running: deque[Future[None]] = deque()
+
+    def work(batch: Sequence[str]) -> None:
+        on_done(batch, store.delete_all(batch))
+
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for batch in batches:
+            running.append(pool.submit(work, batch))
+            if len(running) >= workers:
+                running.popleft().result()
+        while running:
+            running.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,113 @@
+"""A file that lists a table's files, in place of a listing (V-50 … V-52)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+from urllib.parse import unquote
+
+from deltacli.delta.hidden import HiddenNames
+from deltacli.delta.root import Root
+from deltacli.errors import UsageError
+from deltacli.storage import Walked, group_by_folder
+
+# path, length, modificationTime
+InventoryRow = tuple[str, int, int]
+COLUMNS = ("path", "length", "isDir", "modificationTime")
+_BATCH = 1 << 16
+
+
+def read_inventory(
+    name: str, open_file: Callable[[], IO[bytes]], *, url_encoded: bool
+) -> Iterator[InventoryRow]:
+    """The files of an inventory in CSV (with a header) or Parquet."""
+    import pyarrow as pa
+
+    decode = unquote if url_encoded else str
+    try:
+        with open_file() as file:
+            batches = _parquet(file) if name.endswith(".parquet") else _csv(file)
+            for batch in batches:
+                for path, length, is_folder, modified_ms in zip(
+                    *(column.to_pylist() for column in _checked(batch)), strict=True
+                ):
+                    if not is_folder:
+                        yield decode(path), length, modified_ms
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UsageError(
+            f"the inventory {name} cannot be read: {reason}",
+            hint=f"it is CSV with a header, or Parquet, with the columns {', '.join(COLUMNS)}",
+        ) from error
+
+
+def _csv(file: IO[bytes]) -> Iterator[Any]:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    types = (pa.string(), pa.int64(), pa.bool_(), pa.int64())
+    convert = csv.ConvertOptions(
+        column_types=dict(zip(COLUMNS, types, strict=True)), strings_can_be_null=True
+    )
+    yield from csv.open_csv(file, convert_options=convert)
+
+
+def _parquet(file: IO[bytes]) -> Iterator[Any]:
+    from pyarrow import parquet
+
+    source = parquet.ParquetFile(file)
+    wanted = [name for name in COLUMNS if name in source.schema_arrow.names]
+    yield from source.iter_batches(_BATCH, columns=wanted)
+
+
+def _checked(batch: Any) -> list[Any]:
+    """The four columns of a batch, of the right types and without nulls."""
+    import pyarrow as pa
+
+    right = {
+        "path": (pa.types.is_string, pa.types.is_large_string),
+        "length": (pa.types.is_integer,),
+        "isDir": (pa.types.is_boolean,),
+        "modificationTime": (pa.types.is_integer,),
+    }
+    columns = []
+    for name, checks in right.items():
+        if name not in batch.schema.names:
+            raise UsageError(
+                f"the inventory has no column {name}", hint=f"it needs {', '.join(COLUMNS)}"
+            )
+        column = batch.column(name)
+        if not any(check(column.type) for check in checks):
+            raise UsageError(
+                f"the inventory's column {name} is of type {column.type}",
+                hint="path is text, length and modificationTime (milliseconds) are integers, "
+                "isDir is true or false",
+            )
+        if column.null_count:
+            raise UsageError(
+                f"the inventory's column {name} has rows without a value",
+                hint="a file of unknown age could be one that is being written",
+            )
+        columns.append(column)
+    return columns
+
+
+def listed_by(rows: Iterator[InventoryRow], root: Root, hides: HiddenNames) -> Iterator[Walked]:
+    """The inventory's files below the table, as a walk would find them."""
+    seen = below = 0
+
+    def inside() -> Iterator[tuple[str, int, int | None]]:
+        nonlocal seen, below
+        for path, length, modified_ms in rows:
+            seen += 1
+            name = root.inside(path)
+            if name is not None:
+                below += 1
+                yield name, length, modified_ms
+
+    yield from group_by_folder(inside(), hides)
+    if seen and not below:
+        raise UsageError(
+            "no file of the inventory lies below the table",
+            hint="paths are whole URLs, such as s3://bucket/table/part-0.parquet",
+        )

@@ -1,0 +1,344 @@
+"""`vacuum`, decided: which files no kept version needs (facts 7.1 to 7.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow.compute as pc
+
+from deltacli.delta.columns import concat, texts_of
+from deltacli.delta.engine import Engine, Search, Unreferenced
+from deltacli.delta.hidden import HiddenNames, hidden_names
+from deltacli.delta.paths import LOG, Kind, parse_log_name
+from deltacli.delta.retention import (
+    RecentLog,
+    Reference,
+    References,
+    Why,
+    beyond_the_log,
+)
+from deltacli.delta.root import Root
+from deltacli.delta.snapshot import Snapshot
+from deltacli.delta.vacuum_state import read_vacuum_state
+from deltacli.delta.writable import check_writable
+from deltacli.errors import Refused, StorageError, UsageError
+from deltacli.operations.checksums import check_against_checksum
+from deltacli.operations.inventory import InventoryRow, listed_by
+from deltacli.operations.lite import LiteRange, candidates_of_log, lite_range
+from deltacli.operations.readable import Readable, readable_after
+from deltacli.storage import LogStore, Walked
+from deltacli.units import human_size, human_span, iso_time
+
+FULL = "full"
+LITE = "lite"
+INVENTORY = "inventory"
+
+CDC = "cdc"
+VECTOR = "dv"
+TOMBSTONE = "tombstone"
+UNREFERENCED = "unreferenced"
+REASONS = (TOMBSTONE, UNREFERENCED, VECTOR, CDC)
+
+_DAY_MS = 86_400_000
+_SKEW_MS = 300_000
+OnProgress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class VacuumRequest:
+    """What the user asks for. `inventory` replaces the listing, `prefix` limits it."""
+
+    retain_ms: int | None = None
+    mode: str = FULL
+    prefix: str = ""
+    inventory: Callable[[], Iterator[InventoryRow]] | None = None
+    allow_short_retention: bool = False
+    allow_nested: bool = False
+
+
+@dataclass(frozen=True)
+class VacuumPlan:
+    """All that is to be deleted, and what is known about it."""
+
+    snapshot: Snapshot
+    mode: str
+    prefix: str
+    retention_ms: int
+    specified_ms: int | None
+    property_ms: int
+    checks_retention: bool
+    delete_before_ms: int
+    found: Unreferenced
+    reasons: Any
+    listed_bytes: int
+    readable: Readable
+    vacuumed_up_to: int | None
+    warnings: tuple[str, ...]
+
+    @property
+    def store(self) -> LogStore:
+        return self.snapshot.store
+
+    @property
+    def num_files(self) -> int:
+        return len(self.found.names)
+
+    @cached_property
+    def size(self) -> int:
+        return pc.sum(self.found.sizes).as_py() or 0
+
+    @property
+    def deletes_anything(self) -> bool:
+        return bool(self.num_files or self.found.folders)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether more than half of what was listed would go (VL-8)."""
+        return 2 * self.size > self.listed_bytes
+
+    @property
+    def question(self) -> str:
+        share = ", more than half of the table," if self.is_large else ""
+        folders = f" and {len(self.found.folders)} folders" if self.found.folders else ""
+        return f"Delete {self.num_files:,} files{folders}, {human_size(self.size)}{share} for good?"
+
+    def batches(self, rows: int) -> Iterator[tuple[list[str], list[int]]]:
+        """The files to be deleted with their sizes, some at a time."""
+        for start in range(0, self.num_files, rows):
+            names = self.found.names.slice(start, rows)
+            yield texts_of(names), self.found.sizes.slice(start, rows).to_pylist()
+
+
+def plan_vacuum(
+    snapshot: Snapshot,
+    engine: Callable[[], Engine],
+    request: VacuumRequest,
+    *,
+    now_ms: int,
+    on_progress: OnProgress | None = None,
+) -> VacuumPlan:
+    """Find what may go. Every reason not to vacuum at all is raised before anything is listed."""
+    look = check_vacuum(snapshot, engine, request, now_ms=now_ms, on_progress=on_progress)
+    hides = hidden_names(snapshot)
+    prefix = _checked_prefix(snapshot.store, request, hides)
+    lite = lite_range(look.recent) if request.mode == LITE else None
+    search = Search(
+        look.listed(request, hides, prefix, lite),
+        look.protected(),
+        look.delete_before_ms,
+        now_ms,
+    )
+    found = engine().find_unreferenced(snapshot.store, search, look.on_listed)
+    totals = look.references.totals
+    check_against_checksum(snapshot.sound, totals, "which files are live is not certain")
+    readable = readable_after(look.recent, look.references, found)
+    warnings = _warnings(snapshot, look.retention_ms, found, now_ms)
+    size = pc.sum(found.sizes).as_py() or 0
+    mode = INVENTORY if request.inventory else request.mode
+    return VacuumPlan(
+        snapshot,
+        mode,
+        prefix,
+        look.retention_ms,
+        request.retain_ms,
+        look.property_ms,
+        not request.allow_short_retention,
+        look.delete_before_ms,
+        found,
+        reasons_of(found.names, look.expired),
+        size + totals.bytes + look.references.tombstone_bytes + found.spared_bytes,
+        readable,
+        _vacuumed_up_to(look.recent, mode, prefix, lite),
+        tuple(warnings),
+    )
+
+
+def check_vacuum(
+    snapshot: Snapshot,
+    engine: Callable[[], Engine],
+    request: VacuumRequest,
+    *,
+    now_ms: int,
+    on_progress: OnProgress | None = None,
+) -> Look:
+    """Raise every reason not to vacuum this table at all (facts 7.1)."""
+    check_writable(snapshot)
+    property_ms = snapshot.setting("delta.deletedFileRetentionDuration")
+    retention_ms = _retention(request, property_ms)
+    if not request.allow_nested:
+        _refuse_inside_another_table(snapshot.store)
+    return Look(snapshot, engine, retention_ms, property_ms, now_ms, on_progress)
+
+
+def _retention(request: VacuumRequest, property_ms: int) -> int:
+    """How long removed files are kept: never less than the table wants (V-4, V-5, VL-1)."""
+    if request.retain_ms is None:
+        return property_ms
+    if request.retain_ms < property_ms and not request.allow_short_retention:
+        hours = -(-property_ms // 3_600_000)
+        raise Refused(
+            f"the table keeps removed files for {hours} hours "
+            f"(delta.deletedFileRetentionDuration), {human_span(request.retain_ms)} is less",
+            hint="running writers and readers could lose their files; if there are none, "
+            "--allow-short-retention goes on",
+        )
+    return request.retain_ms
+
+
+def _refuse_inside_another_table(store: LogStore) -> None:
+    """A table around this one may have data files in here (V-7, VL-4)."""
+    above = store.parent()
+    while above is not None:
+        try:
+            names = [parse_log_name(entry.name).kind for entry in above.list_from(LOG)]
+        except StorageError:
+            names = []
+        if Kind.COMMIT in names or Kind.CLASSIC_CHECKPOINT in names:
+            raise Refused(
+                f"the table lies inside another one, {above.location}, whose files may be here",
+                hint="--allow-nested goes on if you know that they are not",
+                location=store.location,
+            )
+        above = above.parent()
+
+
+def _checked_prefix(store: LogStore, request: VacuumRequest, hides: HiddenNames) -> str:
+    """The one folder to be vacuumed, as it is called on storage."""
+    prefix = request.prefix.strip("/")
+    if not request.prefix:
+        return ""
+    if request.mode == LITE or request.inventory:
+        raise UsageError(
+            "--prefix limits a full listing only", hint="leave out --mode lite and --inventory"
+        )
+    parts = prefix.split("/")
+    if not prefix or any(part in ("", ".", "..") for part in parts):
+        raise UsageError(
+            f"{request.prefix!r} is not a folder below the table",
+            hint="write it as date=2026-01-31",
+        )
+    if hidden := next(filter(hides, parts), None):
+        raise UsageError(f"{hidden!r} is hidden from vacuum", hint="name a folder with data files")
+    if store.has_folders:
+        entry = store.look(prefix)
+        if entry is None or not entry.is_folder:
+            raise UsageError(
+                f"there is no folder {prefix!r} in the table", hint="links are not followed"
+            )
+    for length in range(1, len(parts)):
+        if _has_log(store, "/".join(parts[:length])):
+            raise Refused(f"{prefix!r} lies in another table", hint="vacuum that table by itself")
+    return prefix
+
+
+def _has_log(store: LogStore, folder: str) -> bool:
+    try:
+        return next(store.list_from(f"{folder}/{LOG}"), None) is not None
+    except StorageError:
+        return False
+
+
+@dataclass
+class Look:
+    """The streams that a search is made of, and what is noted while they pass by."""
+
+    snapshot: Snapshot
+    engine: Callable[[], Engine]
+    retention_ms: int
+    property_ms: int
+    now_ms: int
+    on_progress: OnProgress | None = None
+    expired: list[Any] = field(default_factory=list)
+
+    @property
+    def delete_before_ms(self) -> int:
+        return self.now_ms - self.retention_ms
+
+    @cached_property
+    def references(self) -> References:
+        return References(self.snapshot, Root(self.snapshot.store), self.delete_before_ms)
+
+    @cached_property
+    def recent(self) -> RecentLog:
+        return RecentLog(self.snapshot, self.delete_before_ms)
+
+    def listed(
+        self, request: VacuumRequest, hides: HiddenNames, prefix: str, lite: LiteRange | None
+    ) -> Iterator[Walked]:
+        if lite is not None:
+            return candidates_of_log(lite, self.references, hides)
+        if request.inventory is not None:
+            return listed_by(request.inventory(), self.references.root, hides)
+        return self.snapshot.store.walk(prefix, hides)
+
+    def protected(self) -> Iterator[Any]:
+        yield from (names for why, names in self.references_of_all() if why is not Why.EXPIRED)
+
+    def references_of_all(self) -> Iterator[Reference]:
+        """What the state, recent commits and, where needed, older checkpoints refer to."""
+        self.expired.clear()
+        for why, names in self.references:
+            if why is Why.EXPIRED:
+                self.expired.append(names)
+            yield why, names
+        yield from self.recent.protected(self.references, self._reporting("reading commits"))
+        if self.retention_ms > self.property_ms:
+            yield from beyond_the_log(self.recent, self.references, self.engine, self.now_ms)
+
+    def on_listed(self, files: int) -> None:
+        if self.on_progress:
+            self.on_progress("listing files", files, 0)
+
+    def _reporting(self, what: str) -> Callable[[int, int], None] | None:
+        report = self.on_progress
+        return (lambda done, total: report(what, done, total)) if report else None
+
+
+def reasons_of(names: Any, expired: list[Any]) -> Any:
+    """Why each file may go, as a column."""
+    is_vector = pc.and_(pc.match_substring(names, "deletion_vector_"), pc.ends_with(names, ".bin"))
+    is_tombstone = pc.is_in(names, value_set=concat(expired))
+    plain = pc.if_else(is_tombstone, TOMBSTONE, UNREFERENCED)
+    return pc.if_else(
+        pc.starts_with(names, "_change_data/"), CDC, pc.if_else(is_vector, VECTOR, plain)
+    )
+
+
+def _vacuumed_up_to(
+    recent: RecentLog, mode: str, prefix: str, lite: LiteRange | None
+) -> int | None:
+    """The version up to which nothing removed will be left, where that is known (V-42)."""
+    if prefix or mode == INVENTORY:
+        return None
+    known = read_vacuum_state(recent.snapshot.store)
+    done = lite.done if lite is not None else recent.last_old
+    return done if done > (-1 if known is None else known) else None
+
+
+def _warnings(
+    snapshot: Snapshot, retention_ms: int, found: Unreferenced, now_ms: int
+) -> Iterator[str]:
+    if retention_ms < _DAY_MS:
+        yield (
+            f"a retention of {human_span(retention_ms)} deletes the files of writers that run "
+            "longer, and of readers of older versions"
+        )
+    for folder in found.nested:
+        yield f"{folder} is a table of its own and was left alone"
+    newest = snapshot.listing.commits.get(snapshot.version)
+    stamp = newest.modified_ms if newest else None
+    if stamp is not None and stamp > now_ms + _SKEW_MS:
+        yield (
+            f"the newest commit is of {iso_time(stamp)}, in the future: this machine's clock "
+            "or the storage's is wrong"
+        )
+    if pc.any(pc.starts_with(found.names, "_change_data/")).as_py():
+        yield "change data goes too: the change feed of those versions cannot be read any more"
+    if len(found.names) and snapshot.store.keeps_deleted():
+        yield (
+            "the bucket keeps old versions of objects: deleting frees no space until its "
+            "lifecycle rules remove them"
+        )

@@ -1,0 +1,261 @@
+"""`vacuum`, done: a second look, START, deletion, empty folders, END (facts 7.6, 7.7)."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltacli.delta.actions import BadAction, parse_line
+from deltacli.delta.commit import Change
+from deltacli.delta.engine import Engine
+from deltacli.delta.paths import LOG
+from deltacli.delta.retention import References
+from deltacli.delta.root import Root
+from deltacli.delta.segment import list_log
+from deltacli.delta.snapshot import Snapshot, load_snapshot
+from deltacli.delta.vacuum_state import write_vacuum_state
+from deltacli.errors import (
+    Conflict,
+    CorruptLog,
+    DeltaCliError,
+    Interrupted,
+    Refused,
+    StorageError,
+)
+from deltacli.operations.checkpoint import commit_and_checkpoint
+from deltacli.operations.vacuum import VacuumPlan
+from deltacli.storage import LogStore, prove_put_if_absent
+from deltacli.units import human_span
+
+_BATCH = 1000
+_LOOK_SECONDS = 10.0
+_SKEW_MS = 300_000
+OnProgress = Callable[[str, int, int, int], None]
+
+
+@dataclass
+class Deletion:
+    """How far it came. Filled by several threads."""
+
+    num_deleted: int = 0
+    bytes_deleted: int = 0
+    num_directories: int = 0
+    num_kept: int = 0
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    start_version: int | None = None
+    end_version: int | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def values(self) -> Mapping[str, Any]:
+        return {
+            "numDeleted": self.num_deleted,
+            "bytesDeleted": self.bytes_deleted,
+            "numDirectoriesDeleted": self.num_directories,
+            "numReferencedAgain": self.num_kept,
+            "failures": [{"path": path, "error": error} for path, error in self.failures],
+            "startVersion": self.start_version,
+            "endVersion": self.end_version,
+        }
+
+
+def apply_vacuum(
+    plan: VacuumPlan,
+    engine: Callable[[], Engine],
+    *,
+    log_commits: bool | None = None,
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    on_progress: OnProgress | None = None,
+) -> Deletion:
+    """Delete what the plan says, except what is referred to by now.
+
+    `log_commits` None writes VACUUM START and END where the storage has put-if-absent.
+    Raises Interrupted, having finished what was begun, if the user stops it.
+    """
+    done = Deletion()
+    if plan.deletes_anything:
+        _check_clock(plan.store, now_ms)
+        watch = _Watch(plan.snapshot)
+        watch.look()
+        logs = _decide_log_commits(plan.store, log_commits, done)
+        if logs:
+            done.start_version = _commit_start(plan, engine, done)
+        _delete_and_log(plan, engine, watch, done, on_progress)
+    if plan.vacuumed_up_to is not None and not done.failures:
+        write_vacuum_state(plan.store, plan.vacuumed_up_to)
+    return done
+
+
+def _check_clock(store: LogStore, now_ms: Callable[[], int]) -> None:
+    """A clock that is ahead of the storage's makes young files look old (V-6, VL-13)."""
+    probe = f"{LOG}/.deltacli_probe_{os.urandom(16).hex()}"
+    store.put(probe, b"clock")
+    try:
+        stamp = store.stat(probe).modified_ms
+    finally:
+        store.delete(probe)
+    ahead_ms = now_ms() - stamp if stamp is not None else 0
+    if ahead_ms > _SKEW_MS:
+        raise Refused(
+            f"this machine's clock is {human_span(ahead_ms)} ahead of the storage's: files would "
+            "be taken for older than they are",
+            hint="set the clock",
+            location=store.location,
+        )
+
+
+def _decide_log_commits(store: LogStore, wish: bool | None, done: Deletion) -> bool:
+    if wish is not None:
+        return wish
+    try:
+        prove_put_if_absent(store)
+    except Refused as reason:
+        done.warnings.append(f"VACUUM START and END are not in the log: {reason.message}")
+        return False
+    return True
+
+
+def _commit_start(plan: VacuumPlan, engine: Callable[[], Engine], done: Deletion) -> int:
+    parameters: dict[str, Any] = {
+        "retentionCheckEnabled": plan.checks_retention,
+        "defaultRetentionMillis": plan.property_ms,
+        "typeOfVacuum": "LITE" if plan.mode == "lite" else "FULL",
+    }
+    if plan.specified_ms is not None:
+        parameters["specifiedRetentionMillis"] = plan.specified_ms
+    metrics = {"numFilesToDelete": str(plan.num_files), "sizeOfDataToDelete": str(plan.size)}
+    change = Change(
+        "VACUUM START", parameters, lambda _: (), metrics, isolation="SnapshotIsolation"
+    )
+    committed = commit_and_checkpoint(plan.snapshot, change, engine)
+    done.warnings += committed.warnings
+    return committed.version
+
+
+def _commit_end(
+    plan: VacuumPlan, engine: Callable[[], Engine], done: Deletion, *, completed: bool
+) -> None:
+    """That the end cannot be written does not undo what was done: it is a warning."""
+    metrics = {
+        "numDeletedFiles": str(done.num_deleted),
+        "numVacuumedDirectories": str(done.num_directories),
+    }
+    change = Change(
+        "VACUUM END",
+        {"status": "COMPLETED" if completed else "FAILED"},
+        lambda _: (),
+        metrics if completed else {},
+        isolation="SnapshotIsolation",
+    )
+    try:
+        snapshot = load_snapshot(plan.store, engine)
+        committed = commit_and_checkpoint(snapshot, change, engine)
+    except DeltaCliError as error:
+        done.warnings.append(f"VACUUM END is not in the log: {error.message}")
+    else:
+        done.end_version = committed.version
+        done.warnings += committed.warnings
+
+
+def _delete_and_log(
+    plan: VacuumPlan,
+    engine: Callable[[], Engine],
+    watch: _Watch,
+    done: Deletion,
+    on_progress: OnProgress | None,
+) -> None:
+    completed = False
+    try:
+        _delete_files(plan, engine(), watch, done, on_progress)
+        for folder in plan.found.folders:
+            done.num_directories += plan.store.remove_folder(folder)
+        completed = not done.failures
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted: {done.num_deleted:,} of {plan.num_files:,} files are deleted, the "
+            "table is sound; run it again to finish",
+            location=plan.store.location,
+        ) from None
+    finally:
+        if done.start_version is not None:
+            _commit_end(plan, engine, done, completed=completed)
+
+
+def _delete_files(
+    plan: VacuumPlan,
+    engine: Engine,
+    watch: _Watch,
+    done: Deletion,
+    on_progress: OnProgress | None,
+) -> None:
+    lock = threading.Lock()
+    sizes: dict[str, int] = {}
+
+    def batches() -> Iterator[Sequence[str]]:
+        for names, lengths in plan.batches(_BATCH):
+            watch.look_again()
+            kept = watch.referenced.intersection(names)
+            done.num_kept += len(kept)
+            chosen = [name for name in names if name not in kept]
+            with lock:
+                sizes.update(zip(names, lengths, strict=True))
+            if chosen:
+                yield chosen
+            if on_progress:
+                on_progress("deleting", done.num_deleted, plan.num_files, done.bytes_deleted)
+
+    def note(names: Sequence[str], failures: list[tuple[str, StorageError]]) -> None:
+        failed = {path for path, _ in failures}
+        with lock:
+            for name in names:
+                size = sizes.pop(name)
+                if name not in failed:
+                    done.num_deleted += 1
+                    done.bytes_deleted += size
+            done.failures += [(path, error.message) for path, error in failures]
+
+    engine.delete(plan.store, batches(), note)
+
+
+class _Watch:
+    """What other writers refer to while we delete (V-62): RESTORE may bring files back."""
+
+    def __init__(self, snapshot: Snapshot):
+        self._store = snapshot.store
+        self._version = snapshot.version
+        self._references = References(snapshot, Root(snapshot.store), 0)
+        self._looked = 0.0
+        self.referenced: set[str] = set()
+
+    def look_again(self) -> None:
+        if time.monotonic() - self._looked > _LOOK_SECONDS:
+            self.look()
+
+    def look(self) -> None:
+        """Read the commits that are new since the last look."""
+        listing = list_log(self._store, self._version + 1)
+        for version in sorted(listing.commits):
+            if version > self._version:
+                self._read(listing.commits[version].path)
+                self._version = version
+        self._looked = time.monotonic()
+
+    def _read(self, path: str) -> None:
+        for number, line in enumerate(self._store.read(path).split(b"\n"), 1):
+            try:
+                action = parse_line(line) if line else None
+            except BadAction as error:
+                raise CorruptLog(f"{path}, line {number}: {error}") from None
+            if action is None:
+                continue
+            key, body = action
+            if key in ("protocol", "metaData"):
+                raise Conflict(
+                    f"{path} of another writer changed the table's {key}: the plan may not hold",
+                    hint="run it again",
+                )
+            if key in ("add", "remove", "cdc"):
+                self.referenced.update(self._references.names_of(body))
