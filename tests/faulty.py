@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
 from deltacli.errors import StorageError
-from deltacli.storage import Entry, LogStore
-
-CHANGES = ("put_if_absent", "put", "put_file", "delete")
-READS = ("list_from", "read", "stat", "open")
+from deltacli.storage import Entry, LogStore, Walked
 
 
 class FaultyStore:
@@ -28,6 +25,7 @@ class FaultyStore:
         self._kill = kill
         self.count = 0
         self.reads_are_remote = False
+        self.has_folders = inner.has_folders
 
     @property
     def location(self) -> str:
@@ -66,6 +64,34 @@ class FaultyStore:
 
     def delete(self, path: str) -> None:
         self._do(lambda: self._inner.delete(path))
+
+    def delete_all(self, paths: Sequence[str]) -> list[tuple[str, StorageError]]:
+        self._cut_short(paths)
+        failures = self._do(lambda: self._inner.delete_all(paths))
+        return list(failures)
+
+    def remove_folder(self, path: str) -> bool:
+        return bool(self._do(lambda: self._inner.remove_folder(path)))
+
+    def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
+        return iter(self._do(lambda: list(self._inner.walk(folder, hides))))
+
+    def look(self, path: str) -> Entry | None:
+        return self._do(lambda: self._inner.look(path))
+
+    def look_at_files(self, paths: Sequence[str]) -> list[tuple[int, int | None] | None]:
+        return list(self._do(lambda: self._inner.look_at_files(paths)))
+
+    def parent(self) -> None:
+        return None
+
+    def keeps_deleted(self) -> bool:
+        return False
+
+    def _cut_short(self, paths: Sequence[str]) -> None:
+        if self._mode == "halfway" and self.count == self._at:
+            self._inner.delete_all(paths[: len(paths) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def _half(self, path: str, content: bytes) -> None:
         if self._mode == "halfway" and self.count == self._at:

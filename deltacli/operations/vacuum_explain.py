@@ -108,7 +108,11 @@ def _by_place(look: Look, name: str, entry: Entry | None) -> Verdict | None:
             return None
         if store.file_path(name) is not None and _is_there(store, name):
             return Verdict("kept", "link", "links and special files are never followed or deleted")
-        raise NotFound(f"there is no file {name!r} in the table", location=store.location)
+        raise NotFound(
+            f"there is no file {name!r} in the table",
+            hint="name it as on storage or as in the log, from the table's folder on",
+            location=store.location,
+        )
     if entry.is_folder:
         return Verdict("kept", "folder", "folders are removed only once they are empty and old")
     return None

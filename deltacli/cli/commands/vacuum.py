@@ -223,11 +223,11 @@ def _vacuum_all(
         run = TableRun(table, 0, 0.0)
         runs.append(run)
         try:
+            run.location = session.open(table)[0].location
             report = _vacuum_one(session, table, wish, many=len(tables) > 1)
             if report is None:
                 continue
             reports.append(report)
-            run.location = report.document.values["location"]
             run.values = report.document.values
             if failed := report.document.values.get("failures"):
                 raise PartlyDone(
