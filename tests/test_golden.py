@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deltacli.delta.columns import texts_of
 from deltacli.delta.engine import FileBatch, Want
 from deltacli.delta.history import in_commit_times
 from deltacli.delta.paths import decode_path
 from deltacli.delta.schema import parse_schema, type_tree
 from deltacli.delta.segment import list_log
 from deltacli.delta.snapshot import Snapshot, load_snapshot
-from deltacli.errors import DeltaCliError
+from deltacli.errors import DeltaCliError, Refused
 from deltacli.local.engine import LocalEngine
 from deltacli.operations.describe import describe_snapshot
 from deltacli.operations.history import HistoryRange, describe_history
+from deltacli.operations.vacuum import VacuumPlan, VacuumRequest, plan_vacuum
+from deltacli.operations.vacuum_apply import apply_vacuum
 from deltacli.storage import open_store
 from tests.conftest import ROOT
 
@@ -226,3 +231,38 @@ def test_checksums_of_other_writers_hints_agree() -> None:
     for hint in with_checksum:
         assert parse_hint(hint).version >= 0
     assert len(with_checksum) > 10
+
+
+UNREFERENCED = [
+    name for name in READABLE if expectations().get(name, {}).get("unreferenced_files") is not None
+] or names("none")
+
+
+# Its newest commit is missing.
+NOT_WRITABLE = ("delta-rs/table-with-domain-metadata",)
+
+
+def plan_of_zero_hours(place: str) -> VacuumPlan:
+    request = VacuumRequest(retain_ms=0, allow_short_retention=True, allow_nested=True)
+    snapshot = load_snapshot(open_store(place), LocalEngine)
+    return plan_vacuum(snapshot, LocalEngine, request, now_ms=time.time_ns() // 1_000_000)
+
+
+@pytest.mark.parametrize("name", UNREFERENCED)
+def test_a_vacuum_of_zero_hours_finds_what_nothing_refers_to(name: str, tmp_path: Path) -> None:
+    expected = expectations()[name]
+    place = tmp_path / "table"
+    shutil.copytree(GOLDEN / name, place, symlinks=True)
+    if name in NOT_WRITABLE:
+        with pytest.raises(Refused):
+            plan_of_zero_hours(str(place))
+        return
+    plan = plan_of_zero_hours(str(place))
+    assert sorted(texts_of(plan.found.names)) == sorted(expected["unreferenced_files"])
+    before = load_snapshot(open_store(str(place)), LocalEngine).all_live()
+    present = [path for path, _ in before.values() if (place / decode_path(path)).exists()]
+    done = apply_vacuum(plan, LocalEngine, now_ms=lambda: 0)
+    assert (done.failures, done.num_deleted) == ([], plan.num_files)
+    assert load_snapshot(open_store(str(place)), LocalEngine).all_live() == before
+    assert [path for path, _ in before.values() if (place / decode_path(path)).exists()] == present
+    assert plan_of_zero_hours(str(place)).num_files == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -119,3 +120,83 @@ def test_a_table_reads_alike_from_our_checkpoint_alone(tmp_path: Path, name: str
         commit = f"_delta_log/{snapshot.version:020}.json"
         drop_older_than(own, snapshot.version, {result.files[0]["path"], commit})
         assert opened(tmp_path / kind) == before
+
+
+def rows_of(path: str, version: int | None = None) -> Any:
+    table = deltalake.DeltaTable(path, version=version)
+    return table.to_pyarrow_table().sort_by([("id", "ascending"), ("p", "ascending")])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_are_the_same_after_a_vacuum(
+    tmp_path: Path, deltacli: Callable[..., Result], seed: int
+) -> None:
+    chance = random.Random(seed)
+    path = str(tmp_path / "table")
+    deltalake.write_deltalake(path, rows(chance, 6), partition_by=["p"])
+    for _ in range(12):
+        change(path, chance)
+    before = rows_of(path)
+    planned = deltacli(
+        "vacuum", path, "--retain", "0h", "--allow-short-retention", "--dry-run", "-o", "json"
+    ).json
+    theirs = deltalake.DeltaTable(path).vacuum(
+        retention_hours=0, enforce_retention_duration=False, dry_run=True, full=True
+    )
+    assert sorted(one["path"] for one in planned["files"]) == sorted(theirs)
+    done = deltacli(
+        "vacuum", path, "--retain", "0h", "--allow-short-retention", "--allow-large", "--yes"
+    )
+    assert done.code == 0, done.stderr
+    assert rows_of(path).equals(before)
+    # The versions that are said to be readable are.
+    for version in range(planned["earliestReadableVersion"], planned["version"] + 1):
+        rows_of(path, version)
+    change(path, chance)
+
+
+def test_live_deletion_vectors_survive_our_vacuum_and_not_theirs(
+    tmp_path: Path, deltacli: Callable[..., Result]
+) -> None:
+    """VL-6: the peer's full vacuum takes live vector files for garbage."""
+    source = GOLDEN / "dat" / "deletion_vectors"
+    if not source.exists():
+        pytest.skip(f"no tables in {GOLDEN}")
+    place = tmp_path / "table"
+    shutil.copytree(source, place)
+    live = [name for name in os.listdir(place) if name.endswith(".bin")]
+    short = ("--retain", "0h", "--allow-short-retention", "--allow-large", "--yes")
+    result = deltacli("vacuum", place, *short, "-o", "json")
+    assert result.code == 0, result.stderr
+    planned = {one["path"] for one in result.json["files"]}
+    kept = [name for name in live if name not in planned]
+    assert kept
+    assert all((place / name).exists() for name in kept)
+    theirs = deltalake.DeltaTable(place).vacuum(
+        retention_hours=0, enforce_retention_duration=False, dry_run=True, full=True
+    )
+    assert set(kept) <= set(theirs)
+
+
+def unreferenced_tables() -> list[Any]:
+    from tests.test_golden import UNREFERENCED
+
+    return list(UNREFERENCED)
+
+
+@pytest.mark.parametrize("name", unreferenced_tables())
+def test_tables_of_other_writers_have_the_same_rows_after_a_vacuum(
+    tmp_path: Path, deltacli: Callable[..., Result], name: str
+) -> None:
+    place = tmp_path / "table"
+    shutil.copytree(GOLDEN / name, place)
+    try:
+        before = deltalake.DeltaTable(place).to_pyarrow_table()
+    except Exception as reason:
+        pytest.skip(f"the peer cannot read it: {str(reason)[:80]}")
+    short = ("--retain", "0h", "--allow-short-retention", "--allow-large", "--allow-nested")
+    result = deltacli("vacuum", place, *short, "--yes")
+    if result.code == 4:
+        pytest.skip("it must not be written to")
+    assert result.code == 0, result.stderr
+    assert deltalake.DeltaTable(place).to_pyarrow_table().equals(before)

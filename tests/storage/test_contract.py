@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from deltacli.errors import AlreadyExists, FileMissing
 from deltacli.storage import LogStore, open_store, prove_put_if_absent, read_all
 from deltacli.storage.memory import MemoryStore
+from deltacli.storage.remote import RemoteStore
 from tests.s3 import s3_store
 
 
@@ -194,3 +196,72 @@ def test_racing_processes_leave_each_of_their_files_once(
     assert found == [f"{version:020}.json" for version in range(count * processes)]
     contents = sorted(store.read(f"_delta_log/{name}").decode() for name in found)
     assert contents == sorted(f"{n}:{mine}" for n in range(processes) for mine in range(count))
+
+
+def walked(store: LogStore, folder: str = "") -> dict[str, int]:
+    """Every file that a walk finds, with its size."""
+    found = {}
+    for one in store.walk(folder, lambda name: name.startswith("_")):
+        prefix = f"{one.folder}/" if one.folder else ""
+        paths = [prefix + name for name in one.names]
+        sizes = one.sizes or [found[0] for found in store.look_at_files(paths) if found]
+        assert not set(found) & set(paths), "a file came twice"
+        found |= dict(zip(paths, sizes, strict=True))
+    return found
+
+
+NAMES = ["a", "p=1/x", "p=1/y/z", "p=1/_h/no", "p=a b%20/é+#?", "_h/no", "q/_no", "Z/a", "p=1_"]
+
+
+def test_a_walk_finds_every_file_once_and_passes_hidden_ones_over(store: LogStore) -> None:
+    for number, name in enumerate(NAMES):
+        store.put(name, b"x" * number)
+    visible = {n: i for i, n in enumerate(NAMES) if "/_" not in f"/{n}"}
+    assert walked(store) == visible
+    below = {name: size for name, size in visible.items() if name.startswith("p=1/")}
+    assert walked(store, "p=1") == below
+    pins = {(one.folder, pin) for one in store.walk("", lambda n: n[0] == "_") for pin in one.pins}
+    assert pins == {("", "_h"), ("p=1", "_h"), ("q", "_no")}
+
+
+def test_a_walk_ages_files_by_the_storage(store: LogStore) -> None:
+    if isinstance(store, MemoryStore):
+        store.now_ms = int(time.time() * 1000)
+    store.put("p/f", b"x")
+    for one in store.walk("", lambda name: False):
+        if one.names:
+            stamps = one.modified_ms or [f[1] for f in store.look_at_files(["p/f"]) if f]
+            assert stamps[0] is not None
+            assert abs(stamps[0] - time.time() * 1000) < 60_000
+
+
+def test_many_files_are_deleted_and_missing_ones_are_no_failure(store: LogStore) -> None:
+    for name in NAMES:
+        store.put(name, b"x")
+    assert store.delete_all([*NAMES[:5], "never/there"]) == []
+    kept = {name for name in NAMES[5:] if "/_" not in f"/{name}"}
+    assert set(walked(store)) == kept
+    assert store.look(NAMES[0]) is None
+    assert store.look(NAMES[5]) is not None
+
+
+@pytest.mark.timeout(300)
+def test_s3_lists_and_deletes_more_than_a_page(s3_endpoint: str) -> None:
+    store = s3_store(s3_endpoint, uuid.uuid4().hex)
+    names = [f"{'p=1/' if number % 2 else ''}{number}" for number in range(2300)]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda name: store.put(name, b"x"), names))
+    assert set(walked(store)) == set(names)
+    assert store.delete_all(names[1:]) == []
+    assert set(walked(store)) == {names[0]}
+
+
+def test_s3_folder_markers_are_no_files(s3_endpoint: str) -> None:
+    """V-30."""
+    store = s3_store(s3_endpoint, uuid.uuid4().hex)
+    store.put("p/f", b"x")
+    assert isinstance(store, RemoteStore)
+    bucket, _, key = store._root.partition("/")
+    for marker in ("p/", "empty/"):
+        store._fs.call_s3("put_object", Bucket=bucket, Key=f"{key}/{marker}", Body=b"")
+    assert walked(store) == {"p/f": 1}
