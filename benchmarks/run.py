@@ -39,6 +39,7 @@ class Case:
     time_goal: float
     memory_goal: float
     writes: bool = False
+    whole: bool = False
 
 
 CASES = (
@@ -87,6 +88,26 @@ CASES += (
     Case("checkpoint 1M", "wide", CHECKPOINT, CREATE, 0.45, 0.33, writes=True),
     Case("checkpoint 10M", "wide_x10", CHECKPOINT, CREATE, 0.33, 0.1, writes=True),
 )
+CASES += (
+    Case(
+        "vacuum plan 200k files",
+        "vac",
+        ("vacuum", "T", "--dry-run", "-o", "json"),
+        "DeltaTable(T).vacuum(dry_run=True, full=True)",
+        0.5,
+        1.0,
+    ),
+    Case(
+        "vacuum 80k of 200k files",
+        "vac",
+        ("vacuum", "T", "--yes", "--allow-large", "-o", "json"),
+        "DeltaTable(T).vacuum(dry_run=False, full=True)",
+        0.5,
+        1.0,
+        writes=True,
+        whole=True,
+    ),
+)
 # Goals in seconds and MB, for what has no counterpart.
 START = (
     ("--help", ("--help",), None),
@@ -115,12 +136,13 @@ def measure(command: Sequence[str]) -> Run:
 
 
 def measure_fresh(command: Sequence[str], table: Path, case: Case) -> Run:
-    """Measure; a job that writes gets a copy of the log, in hard links."""
+    """Measure; a job that writes gets a copy of the log, or the whole table, in hard links."""
     if not case.writes:
         return measure(command)
-    copy = table.with_name(f".copy-{os.getpid()}")
+    copy = table.with_name(f"copy-{os.getpid()}")
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(table / "_delta_log", copy / "_delta_log", copy_function=os.link)
+    part = "" if case.whole else "_delta_log"
+    shutil.copytree(table / part, copy / part, copy_function=os.link)
     try:
         return measure([part.replace(str(table), str(copy)) for part in command])
     finally:

@@ -140,9 +140,10 @@ def test_every_field_is_explained() -> None:
     text = (ROOT / "docs/output.md").read_text()
     for name in (*describe.FIELDS, *files.FILE_FIELDS, *history.HISTORY_FIELDS):
         assert f"`{name}`" in text, name
-    planned = run(sys.executable, "-m", "deltacli", "checkpoint", "examples/orders", *DRY)
-    for name in json.loads(planned):
-        assert f"`{name}`" in text, name
+    for command in (("checkpoint",), ("vacuum",), ("vacuum", "--explain", "_delta_log/x")):
+        planned = run(sys.executable, "-m", "deltacli", *command, "examples/orders", *DRY)
+        for name in json.loads(planned):
+            assert f"`{name}`" in text, name
 
 
 DRY = ("--dry-run", "-q", "-o", "json")

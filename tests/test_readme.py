@@ -28,7 +28,7 @@ def test_each_command_prints_what_the_readme_shows(
     assert (result.code, result.stdout) == (0, output)
 
 
-COMMANDS = ("snapshot", "history", "checkpoint")
+COMMANDS = ("snapshot", "history", "checkpoint", "vacuum")
 
 
 def test_there_are_examples() -> None:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from deltacli import __version__
-from deltacli.errors import DeltaCliError, Interrupted, StorageError, UsageError
+from deltacli.cli.failure import failure_of, failure_text
+from deltacli.errors import DeltaCliError, StorageError, UsageError
 
 
 def main() -> NoReturn:
@@ -35,8 +36,6 @@ def run(arguments: Sequence[str]) -> int:
         # The reader has all it wanted (`| head`); rich ends the program itself then.
         _silence(sys.stdout)
         return 0
-    except KeyboardInterrupt:
-        return _report(Interrupted("interrupted"), arguments)
     except DeltaCliError as error:
         return _report(error, arguments)
     except OSError as error:
@@ -44,13 +43,8 @@ def run(arguments: Sequence[str]) -> int:
         failure = StorageError(f"cannot write standard output: {error.strerror}")
         failure.__cause__ = error
         return _report(failure, arguments)
-    except Exception as error:
-        bug = DeltaCliError(
-            f"{type(error).__name__}: {error}",
-            hint="this is a bug in deltacli; --debug shows where. Please report it",
-        )
-        bug.__cause__ = error
-        return _report(bug, arguments)
+    except (Exception, KeyboardInterrupt) as error:
+        return _report(failure_of(error), arguments)
 
 
 def _run_command(arguments: list[str]) -> int:
@@ -114,8 +108,6 @@ def _usage_error(error: Any) -> UsageError:
 
 
 def _report(error: DeltaCliError, arguments: Sequence[str]) -> int:
-    from deltacli.cli.failure import failure_text
-
     if _asks_for(arguments, "--debug", env="DELTACLI_DEBUG"):
         import traceback
 

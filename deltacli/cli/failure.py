@@ -24,6 +24,20 @@ def failure_text(error: DeltaCliError, *, as_json: bool) -> str:
     return f"{text}\nhint: {printable(error.hint)}" if error.hint else text
 
 
+def failure_of(error: BaseException) -> DeltaCliError:
+    """Any error as one of ours; what nobody expected is a bug."""
+    if isinstance(error, DeltaCliError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return Interrupted("interrupted")
+    bug = DeltaCliError(
+        f"{type(error).__name__}: {error}",
+        hint="this is a bug in deltacli; --debug shows where. Please report it",
+    )
+    bug.__cause__ = error
+    return bug
+
+
 def printable(text: str) -> str:
     """Text for stderr in which nothing steers the terminal or starts a new line."""
     return "".join(

@@ -187,8 +187,19 @@ class Session:
 
                 render_listing(result, self.fields, self.format, write)
 
-    def show_reports(self, reports: Sequence[Report]) -> None:
-        """Write reports to one place: one as it is, several side by side."""
+    def check_report(
+        self, document: Sequence[str], rows: Sequence[str], *, beside: str | None
+    ) -> None:
+        """Raise what would go wrong with the output later, when it is too late."""
+        fields = self.fields or ()
+        if not all(name in document for name in fields):
+            check_fields(fields, rows)
+        for path in (self.options.output_file, beside):
+            if path is not None:
+                _check_place(path)
+
+    def show_reports(self, reports: Sequence[Report], *, many: bool = False) -> None:
+        """Write reports to one place: one as it is, many side by side."""
         fields = self.fields
         if fields and reports and all(name in reports[0].document.values for name in fields):
             documents = [one.document.choose(fields) for one in reports]
@@ -206,7 +217,7 @@ class Session:
             else:
                 from deltacli.render.records import render_reports
 
-                render_reports(reports, fields, self.format, write)
+                render_reports(reports, fields, self.format, write, many=many)
 
     def show_text(self, text: str) -> None:
         """A result that is text already, such as a script."""
@@ -405,6 +416,16 @@ def _whole_file(path: str) -> Iterator[Callable[[bytes], object]]:
         finally:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def _check_place(path: str) -> None:
+    """Whether a file can be written there, as far as that can be told without writing."""
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    if os.path.isdir(target) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise StorageError(
+            f"cannot write {path}", hint="check the place and its permissions", location=path
+        )
 
 
 @contextlib.contextmanager

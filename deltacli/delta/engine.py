@@ -151,14 +151,13 @@ class WrittenFile:
 class Search:
     """Files that no kept version needs are looked for in `listed`.
 
-    `protected` are columns of names; only what was modified before `delete_before_ms`, and
-    at a time that is known and not in the future, is found.
+    `protected` are columns of names. Only what was modified before `delete_before_ms` is
+    found, and nothing of unknown age.
     """
 
     listed: Iterator[Walked]
     protected: Iterator[Any]
     delete_before_ms: int
-    now_ms: int
 
 
 @dataclass(frozen=True)
@@ -166,8 +165,9 @@ class Unreferenced:
     """What a search found: names, sizes and modification times as columns, sorted by name.
 
     `spared` are the names of files that nothing refers to either, but that are too young,
-    or of unknown or future age; `folders` those in which nothing would be left, deepest
-    first; `nested` those that are tables of their own and were left alone.
+    or of unknown or future age, or another name of a protected file; `folders` those in which
+    nothing would be left, deepest first; `nested` those that are tables of their own and were
+    left alone. `is_protected` tells of a column of names which are.
     """
 
     names: Any
@@ -178,6 +178,7 @@ class Unreferenced:
     spared_bytes: int
     folders: tuple[str, ...]
     nested: tuple[str, ...]
+    is_protected: Callable[[Any], Any]
 
 
 class Engine(Protocol):

@@ -20,6 +20,8 @@ class HiddenNames:
     has_iceberg: bool
 
     def __call__(self, name: str) -> bool:
+        if not name:  # `a//b` on an object store: no writer of tables makes such names
+            return True
         if name[0] not in "._":
             return self.has_iceberg and name == "metadata"
         return not name.startswith((*_NEVER, *self.partitions))
@@ -31,7 +33,7 @@ def hidden_names(snapshot: Snapshot) -> HiddenNames:
     names = {*columns, *physical_partition_columns(columns, snapshot.mapped_schema).values()}
     formats = snapshot.setting("delta.universalFormat.enabledFormats").lower()
     return HiddenNames(
-        tuple(sorted(f"{_escape(name)}=" for name in names)),
+        tuple(sorted({f"{form}=" for name in names for form in (name, _escape(name))})),
         "iceberg" in [one.strip() for one in formats.split(",")],
     )
 

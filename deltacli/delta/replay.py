@@ -128,6 +128,9 @@ def key_of(body: Json) -> FileKey:
         return file_key(path, None)
     if not isinstance(vector, dict) or type(vector.get("cardinality", 0)) is not int:
         raise BadAction("a deletionVector is not an object with a cardinality")
+    for name in ("storageType", "pathOrInlineDv"):
+        if not isinstance(vector.get(name), str):
+            raise BadAction(f"a deletionVector has no {name}")
     return file_key(path, vector_id(vector))
 
 

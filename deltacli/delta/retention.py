@@ -20,6 +20,7 @@ from deltacli.delta.actions import BadAction, Json, parse_line
 from deltacli.delta.columns import contains_any, path_array
 from deltacli.delta.engine import Engine, FileBatch, Totals
 from deltacli.delta.history import file_times
+from deltacli.delta.replay import key_of
 from deltacli.delta.root import Root
 from deltacli.delta.segment import LogFile
 from deltacli.delta.snapshot import Snapshot, load_snapshot
@@ -46,13 +47,22 @@ Reference = tuple[Why, Any]
 
 @dataclass
 class References:
-    """All names that a snapshot refers to, and what they add up to."""
+    """All names that a snapshot refers to, and what they add up to.
+
+    `bytes_inside` are those of referenced files below the root, and below `prefix` if one
+    is given; `outside` are some live paths that lie elsewhere. `has_timeless` tells whether
+    a commit since the checkpoint removed a file without saying when.
+    """
 
     snapshot: Snapshot
     root: Root
     delete_before_ms: int
+    prefix: str = ""
     totals: Totals = field(default_factory=Totals)
-    tombstone_bytes: int = 0
+    bytes_inside: int = 0
+    outside: list[str] = field(default_factory=list)
+    num_outside: int = 0
+    has_timeless: bool = False
 
     def __iter__(self) -> Iterator[Reference]:
         yield from self._adds()
@@ -72,7 +82,9 @@ class References:
         total = self.totals
         total.files += batch.num_rows
         total.bytes += pc.sum(batch.column("size")).as_py() or 0
-        yield Why.LIVE, self.names(batch.column("path"))
+        names = self.names(batch.column("path"))
+        self._count_inside(batch, names, are_live=True)
+        yield Why.LIVE, names
         if "deletionVector" in batch.schema.names:
             vectors = batch.column("deletionVector")
             cardinality = pc.struct_field(vectors, ["cardinality"])
@@ -92,7 +104,8 @@ class References:
             else:
                 lines.append(item)
         if lines:
-            # Those without a time are found again in their commits, by `recent`.
+            # Those without a time are found again in their commits.
+            self.has_timeless = any(type(one.get("deletionTimestamp")) is not int for one in lines)
             yield from self._removed(_batch(lines), 0)
 
     def _removed(self, batch: Any, otherwise_ms: int | None) -> Iterator[Reference]:
@@ -106,9 +119,9 @@ class References:
             )
         fresh = batch.filter(kept)
         if fresh.num_rows:
-            if "size" in fresh.schema.names:
-                self.tombstone_bytes += pc.sum(fresh.column("size")).as_py() or 0
-            yield Why.TOMBSTONE, self.names(fresh.column("path"))
+            names = self.names(fresh.column("path"))
+            self._count_inside(fresh, names, are_live=False)
+            yield Why.TOMBSTONE, names
             if "deletionVector" in fresh.schema.names:
                 yield Why.TOMBSTONE, self._vector_names(fresh.column("deletionVector"))
         expired = batch.filter(pc.invert(kept))
@@ -117,16 +130,38 @@ class References:
 
     def names(self, paths: Any) -> Any:
         """Names below the root; plain relative paths, by far the most, are names already."""
-        paths = pc.drop_null(paths)
+        if paths.null_count:
+            paths = pc.drop_null(paths)
         if not _needs_care(paths):
             return paths
         return path_array([name for path in paths.to_pylist() for name in self.root.names(path)])
+
+    def _count_inside(self, batch: Any, names: Any, *, are_live: bool) -> None:
+        """Add up the sizes of files below the root and the prefix."""
+        if "size" not in batch.schema.names:
+            return
+        paths, sizes = batch.column("path"), batch.column("size")
+        prefix = f"{self.prefix}/" if self.prefix else ""
+        if names is paths:
+            inside = sizes.filter(pc.starts_with(paths, prefix)) if prefix else sizes
+            self.bytes_inside += pc.sum(inside).as_py() or 0
+            return
+        for path, size in zip(paths.to_pylist(), sizes.to_pylist(), strict=True):
+            own = list(self.root.names(path)) if path else []
+            if any(name.startswith(prefix) for name in own):
+                self.bytes_inside += size or 0
+            if path and not own and are_live:
+                self.num_outside += 1
+                if len(self.outside) < 3:
+                    self.outside.append(path)
 
     def _vector_names(self, vectors: Any) -> Any:
         """Names of vectors' files. Many vectors lie in one file, so they are looked up once."""
         kinds = pc.struct_field(vectors, ["storageType"])
         places = pc.struct_field(vectors, ["pathOrInlineDv"])
         names: list[str] = []
+        if pc.any(pc.and_(pc.is_null(kinds), pc.is_valid(places))).as_py():
+            names += self._names_of_vector({"pathOrInlineDv": "?"})
         for kind in pc.unique(kinds).to_pylist():
             if kind not in (None, "i"):
                 for place in pc.unique(places.filter(pc.equal(kinds, kind))).to_pylist():
@@ -224,8 +259,7 @@ def _file_actions(path: str, content: bytes, kinds: tuple[str, ...]) -> Iterator
         try:
             action = parse_line(line)
             if action and action[0] in kinds:
-                if not isinstance(action[1].get("path"), str):
-                    raise BadAction("a file action has no path")
+                key_of(action[1])
                 yield action
         except BadAction as error:
             raise CorruptLog(f"{path}, line {number}: {error}") from None
@@ -259,25 +293,22 @@ class RecentLog:
         border = self.delete_before_ms - _MARGIN_MS
         return [one for one in self.commits if self.times.get(one.version, border) >= border]
 
-    @property
-    def last_old(self) -> int:
-        """The newest version that is at least as old as the threshold; -1 if none is."""
-        old = (v for v, stamp in self.times.items() if stamp <= self.delete_before_ms)
-        return max(old, default=-1)
+    def last_before(self, border_ms: int) -> int:
+        """The newest version that is at least as old as a time; -1 if none is."""
+        return max((v for v, stamp in self.times.items() if stamp <= border_ms), default=-1)
 
     def protected(
         self, references: References, on_read: Callable[[int, int], None] | None = None
     ) -> Iterator[Reference]:
         """Names that recent commits removed; the state may have forgotten them (V-18, VL-15)."""
-        removed = removals(self.snapshot.store, self._to_look_at(), self.times, on_read)
+        removed = removals(self.snapshot.store, self._to_look_at(references), self.times, on_read)
         fresh = (one.body for one in removed if one.removed_ms >= self.delete_before_ms)
         while block := list(islice(fresh, _BODIES_AT_ONCE)):
             yield Why.TOMBSTONE, references.of_bodies(block)
 
-    def _to_look_at(self) -> list[LogFile]:
+    def _to_look_at(self, references: References) -> list[LogFile]:
         """What the state already tells need not be read again."""
-        state = self.snapshot.state
-        if any(b'"deletionTimestamp"' not in line for line in state.removes.values()):
+        if references.has_timeless:
             return self.young
         tail = {one.version for one in self.snapshot.segment.commits}
         return [one for one in self.young if one.version not in tail]

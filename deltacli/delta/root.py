@@ -17,6 +17,7 @@ from deltacli.delta.paths import decode_path, is_absolute
 from deltacli.delta.vectors import vector_path
 from deltacli.storage import LogStore, local_path
 
+_IS_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 
@@ -28,7 +29,8 @@ class Root:
         self._is_local = store.file_path("") is not None
         place = local_path(store.location) if self._is_local else _below_authority(store.location)
         self._place = self._place_of(store.location)
-        self._roots = {posixpath.normpath(place)}
+        self._own = posixpath.normpath(place)
+        self._roots = {self._own}
         if self._is_local:
             self._roots.add(os.path.realpath(place))
 
@@ -37,14 +39,24 @@ class Root:
         decoded = decode_path(path)
         if not is_absolute(decoded):
             name = posixpath.normpath(decoded)
-            if name != ".." and not name.startswith("../"):
+            if name.startswith("../"):
+                yield from self._below(f"{self._own}/{name}")
+            else:
                 yield name
             return
-        if not is_absolute(path) or not decoded.startswith("/"):
+        if not _IS_URL.match(decoded) and not decoded.startswith("/"):
             # `a:b` may be a name as well as a URL.
             yield decoded
         for form in {decoded, path}:
             yield from self._below(_below_authority(form))
+
+    def own_name(self, path: str) -> str | None:
+        """The one name that a path of the log means, if it lies below exactly this root."""
+        decoded = decode_path(path)
+        if is_absolute(decoded):
+            return self.inside(decoded)
+        name = posixpath.normpath(decoded)
+        return None if name.startswith("../") or name == ".." else name
 
     def vector_names(self, descriptor: Mapping[str, Any]) -> Iterator[str]:
         """The names of a deletion vector's file. Raises ValueError."""
@@ -55,6 +67,13 @@ class Root:
             yield from self.names(path)
         else:
             yield posixpath.normpath(path)
+
+    def own_vector_name(self, descriptor: Mapping[str, Any]) -> str | None:
+        """The one name of a deletion vector's file below this root. Raises ValueError."""
+        path = vector_path(descriptor)
+        if path is None or descriptor.get("storageType") != "p":
+            return path
+        return self.own_name(path)
 
     def inside(self, url: str) -> str | None:
         """The name of a whole URL that lies below exactly this root, taken as it stands."""
@@ -72,7 +91,7 @@ class Root:
 
     def _below(self, absolute: str) -> Iterator[str]:
         whole = posixpath.normpath("/" + absolute.lstrip("/"))
-        forms = {whole, _resolved(whole)} if self._is_local else {whole}
+        forms = {whole, _resolved(whole)} if self._is_local and "\0" not in whole else {whole}
         for root in self._roots:
             prefix = root.rstrip("/") + "/"
             for form in forms:

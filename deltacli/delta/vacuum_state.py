@@ -11,14 +11,17 @@ _PATH = f"{LOG}/_last_vacuum_info"
 _KEY = "latestCommitVersionOutsideOfRetentionWindow"
 
 
-def read_vacuum_state(store: LogStore) -> int | None:
-    """The version up to which all removed files are gone; None if that is not known."""
+def read_vacuum_state(store: LogStore, newest: int) -> int | None:
+    """The version up to which all removed files are gone; None if that is not known.
+
+    A version that the table, at `newest`, does not have is no knowledge.
+    """
     try:
         body = json_text.load(store.read(_PATH))
     except (FileMissing, ValueError):
         return None
     version = body.get(_KEY) if isinstance(body, dict) else None
-    return version if type(version) is int and version >= 0 else None
+    return version if type(version) is int and 0 <= version <= newest else None
 
 
 def write_vacuum_state(store: LogStore, version: int) -> None:

@@ -52,8 +52,9 @@ def find_unreferenced(
                 on_listed(listed)
     left.take(waiting, protected)
     left.drop_below(folders.nested)
+    left.drop_linked(folders.links, protected)
     left.drop_same_files(protected)
-    return left.result(listed, folders)
+    return left.result(listed, folders, protected)
 
 
 class _NameSet:
@@ -75,12 +76,12 @@ class _NameSet:
     def __len__(self) -> int:
         return sum(map(len, self.columns))
 
-    def missing(self, names: Any) -> Any:
-        """The positions of names that are not in the set, as a column."""
+    def holds(self, names: Any) -> Any:
+        """Which names are in the set, as a mask."""
         inside = pa.repeat(False, len(names))
         for column in self.columns:
             inside = pc.or_(inside, pc.is_in(names, value_set=column))
-        return pc.indices_nonzero(pc.invert(inside))
+        return inside
 
 
 class _Left:
@@ -98,18 +99,19 @@ class _Left:
             f"{one.folder}/{name}" if one.folder else name for one in walked for name in one.names
         ]
         names = path_array(paths)
-        positions = protected.missing(names)
+        positions = pc.indices_nonzero(pc.invert(protected.holds(names)))
         if not len(positions):
             return
         chosen = positions.to_pylist()
         sizes = _column([one.sizes for one in walked], walked)
         moments = _column([one.modified_ms for one in walked], walked)
-        if sizes is None:
+        if sizes is None or self._store.file_path("") is not None:
+            # A list made elsewhere may be out of date: where a look is cheap, it counts too.
             looked = self._store.look_at_files([paths[position] for position in chosen])
             size = _longs([None if one is None else one[0] for one in looked])
             moment = _longs([None if one is None else one[1] for one in looked])
             if moments is not None:
-                moment = moments.take(positions)
+                moment = pc.max_element_wise(moment, moments.take(positions), skip_nulls=False)
         else:
             size, moment = sizes.take(positions), moments.take(positions)
         batch = pa.table({"name": names.take(positions), "size": size, "modified": moment})
@@ -136,6 +138,19 @@ class _Left:
         for folder in nested:
             self._spare(pc.starts_with(self._all(self._found)["name"], f"{folder}/"))
 
+    def drop_linked(self, links: Collection[str], protected: _NameSet) -> None:
+        """Leave a file alone that a protected name leads to through a link (V-20)."""
+        root = os.path.realpath(self._store.file_path("") or "/")
+        same: set[str] = set()
+        for link in links:
+            for column in protected.columns:
+                through = pc.or_(pc.equal(column, link), pc.starts_with(column, f"{link}/"))
+                for name in texts_of(column.filter(through)):
+                    target = os.path.realpath(f"{root}/{name}")
+                    same.add(os.path.relpath(target, root))
+        if same:
+            self._spare(pc.is_in(self._all(self._found)["name"], value_set=path_array(same)))
+
     def drop_same_files(self, protected: _NameSet) -> None:
         """Leave a file alone that is a protected one under another spelling (V-20, VL-12).
 
@@ -150,17 +165,19 @@ class _Left:
         # Where case counts, only names beyond ASCII can have two spellings.
         if not os.path.exists(f"{root}/{LOG.upper()}"):
             names = names.filter(pc.invert(pc.string_is_ascii(names)))
-        folded: dict[str, list[str]] = {}
-        for name in texts_of(names):
-            folded.setdefault(_fold(name), []).append(name)
-        if not folded:
+        if not len(names):
             return
-        own = path_array(folded)
+        own = _folded(names)
+        by_fold: dict[str, list[str]] = {}
+        for fold, name in zip(texts_of(own), texts_of(names), strict=True):
+            by_fold.setdefault(fold, []).append(name)
         same: set[str] = set()
         for column in protected.columns:
-            for hit in pc.indices_nonzero(pc.is_in(_folded(column), value_set=own)).to_pylist():
-                (other,) = texts_of(column.slice(hit, 1))
-                same.update(one for one in folded[_fold(other)] if self._are_same(one, other))
+            folds = _folded(column)
+            hits = pc.indices_nonzero(pc.is_in(folds, value_set=own))
+            pairs = zip(texts_of(folds.take(hits)), texts_of(column.take(hits)), strict=True)
+            for fold, other in pairs:
+                same.update(one for one in by_fold[fold] if self._are_same(one, other))
         if same:
             self._spare(pc.is_in(found["name"], value_set=path_array(same)))
 
@@ -172,8 +189,15 @@ class _Left:
         except OSError:
             return False
 
-    def result(self, listed: int, folders: _Folders) -> Unreferenced:
-        found, spared = self._all(self._found).sort_by("name"), self._all(self._spared)
+    def result(self, listed: int, folders: _Folders, protected: _NameSet) -> Unreferenced:
+        # An inventory may name a file twice.
+        found = (
+            self._all(self._found)
+            .group_by("name")
+            .aggregate([("size", "max"), ("modified", "max")])
+        )
+        found = found.rename_columns({"size_max": "size", "modified_max": "modified"})
+        found, spared = found.sort_by("name"), self._all(self._spared)
         names = found["name"].combine_chunks()
         has_folders = self._store.has_folders
         return Unreferenced(
@@ -185,6 +209,7 @@ class _Left:
             pc.sum(spared["size"]).as_py() or 0,
             folders.emptied(names, self._is_old) if has_folders else (),
             tuple(sorted(folders.nested)),
+            protected.holds,
         )
 
     def _is_old(self, folder: str) -> bool:
@@ -211,15 +236,19 @@ def _column(parts: Sequence[Sequence[int | None] | None], walked: Sequence[Walke
     return pa.concat_arrays(columns)
 
 
-def _fold(name: str) -> str:
-    return unicodedata.normalize("NFC", name).lower()
-
-
 def _folded(names: Any) -> Any:
+    """Names without case and Unicode form."""
     try:
         return pc.utf8_lower(pc.utf8_normalize(names, "NFC"))
     except pa.ArrowInvalid:  # not all of it is UTF-8
         return path_array([_fold(name) for name in texts_of(names)])
+
+
+def _fold(name: str) -> str:
+    try:
+        return str(pc.utf8_lower(pc.utf8_normalize(pa.scalar(name), "NFC")).as_py())
+    except (pa.ArrowInvalid, UnicodeEncodeError):
+        return unicodedata.normalize("NFC", name).lower()
 
 
 class _Folders:
@@ -229,10 +258,13 @@ class _Folders:
         self._counts: dict[str, int] = {}
         self._pinned: set[str] = set()
         self.nested: set[str] = set()
+        self.links: set[str] = set()
 
     def note(self, walked: Walked) -> None:
         folder = walked.folder
         self._counts[folder] = self._counts.get(folder, 0) + len(walked.names)
+        prefix = f"{folder}/" if folder else ""
+        self.links.update(prefix + name for name in walked.links)
         if walked.pins:
             self._pinned.add(folder)
             if LOG in walked.pins and folder:
@@ -242,11 +274,13 @@ class _Folders:
         """The folders that would be empty without these files, deepest first (V-28, V-29)."""
         for folder, count in _count_by_folder(gone):
             self._counts[folder] -= count
-        occupied = {""} | self._pinned
+        occupied = {"", *self._pinned}
+        alone = tuple(f"{one}/" for one in self.nested)
         found: list[str] = []
         for folder in sorted(self._counts, key=lambda one: (-one.count("/"), one)):
             above = folder.rpartition("/")[0]
-            if folder in occupied or self._counts[folder] or not is_old(folder):
+            is_kept = folder in occupied or folder.startswith(alone)
+            if is_kept or self._counts[folder] or not is_old(folder):
                 occupied.add(above)
             else:
                 found.append(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import IO, Any
-from urllib.parse import unquote
+from urllib.parse import unquote_plus
 
 from deltacli.delta.hidden import HiddenNames
 from deltacli.delta.root import Root
@@ -15,6 +15,8 @@ from deltacli.storage import Walked, group_by_folder
 InventoryRow = tuple[str, int, int]
 COLUMNS = ("path", "length", "isDir", "modificationTime")
 _BATCH = 1 << 16
+# As seconds this would be the year 5138.
+_MILLISECONDS = 100_000_000_000
 
 
 def read_inventory(
@@ -23,16 +25,14 @@ def read_inventory(
     """The files of an inventory in CSV (with a header) or Parquet."""
     import pyarrow as pa
 
-    decode = unquote if url_encoded else str
+    decode = unquote_plus if url_encoded else str
     try:
         with open_file() as file:
             batches = _parquet(file) if name.endswith(".parquet") else _csv(file)
             for batch in batches:
-                for path, length, is_folder, modified_ms in zip(
-                    *(column.to_pylist() for column in _checked(batch)), strict=True
-                ):
-                    if not is_folder:
-                        yield decode(path), length, modified_ms
+                columns = (column.to_pylist() for column in _checked(batch))
+                for path, length, _, modified_ms in zip(*columns, strict=True):
+                    yield decode(path), length, modified_ms
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UsageError(
@@ -61,8 +61,9 @@ def _parquet(file: IO[bytes]) -> Iterator[Any]:
 
 
 def _checked(batch: Any) -> list[Any]:
-    """The four columns of a batch, of the right types and without nulls."""
+    """The four columns of a batch's files, of the right types and without nulls."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     right = {
         "path": (pa.types.is_string, pa.types.is_large_string),
@@ -70,26 +71,33 @@ def _checked(batch: Any) -> list[Any]:
         "isDir": (pa.types.is_boolean,),
         "modificationTime": (pa.types.is_integer,),
     }
-    columns = []
     for name, checks in right.items():
         if name not in batch.schema.names:
             raise UsageError(
                 f"the inventory has no column {name}", hint=f"it needs {', '.join(COLUMNS)}"
             )
-        column = batch.column(name)
-        if not any(check(column.type) for check in checks):
+        kind = batch.column(name).type
+        if not any(check(kind) for check in checks):
             raise UsageError(
-                f"the inventory's column {name} is of type {column.type}",
+                f"the inventory's column {name} is of type {kind}",
                 hint="path is text, length and modificationTime (milliseconds) are integers, "
                 "isDir is true or false",
             )
-        if column.null_count:
+    is_folder = batch.column("isDir")
+    files = batch.filter(pc.invert(pc.fill_null(is_folder, False)))
+    for name in right:
+        if files.column(name).null_count:
             raise UsageError(
                 f"the inventory's column {name} has rows without a value",
                 hint="a file of unknown age could be one that is being written",
             )
-        columns.append(column)
-    return columns
+    earliest = pc.min(files.column("modificationTime")).as_py()
+    if earliest is not None and earliest < _MILLISECONDS:
+        raise UsageError(
+            f"the inventory has a modificationTime of {earliest}, which is in 1970",
+            hint="it counts milliseconds; seconds are to be multiplied by 1000",
+        )
+    return [files.column(name) for name in right]
 
 
 def listed_by(rows: Iterator[InventoryRow], root: Root, hides: HiddenNames) -> Iterator[Walked]:

@@ -5,34 +5,48 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from deltacli.delta.actions import Json
+from deltacli.delta.columns import texts_of
+from deltacli.delta.engine import Unreferenced
 from deltacli.delta.hidden import HiddenNames
-from deltacli.delta.retention import RecentLog, References, removals
+from deltacli.delta.retention import RecentLog, References, Removal, removals
 from deltacli.delta.segment import LogFile
 from deltacli.delta.vacuum_state import read_vacuum_state
 from deltacli.errors import Refused
 from deltacli.storage import Walked, group_by_folder
 
 
-@dataclass
+@dataclass(frozen=True)
 class LiteRange:
-    """The commits whose removed files are due. `done` is the last one that will be finished."""
+    """The commits whose removed files are due, up to version `last`."""
 
     recent: RecentLog
     commits: list[LogFile]
-    done: int
+    last: int
+
+    def done(self, found: Unreferenced, references: References) -> int:
+        """The version up to which nothing removed is left once the found files are gone."""
+        spared = set(texts_of(found.spared))
+        for one in reversed(list(_removals(self))):
+            name = _own_names(one.body, references)
+            if one.removed_ms >= references.delete_before_ms or spared.intersection(name):
+                # Too young yet, by the log's clock or the storage's.
+                return one.version - 1
+        return self.last
 
 
 def lite_range(recent: RecentLog) -> LiteRange:
     """Raises Refused if a removal before the range could have been missed (V-42)."""
-    known = read_vacuum_state(recent.snapshot.store)
-    first = recent.commits[0].version if recent.commits else recent.snapshot.version + 1
+    snapshot = recent.snapshot
+    known = read_vacuum_state(snapshot.store, snapshot.version)
+    first = recent.commits[0].version if recent.commits else snapshot.version + 1
     if first > 0 and (known is None or known < first):
         raise Refused(
             "the log does not tell all files that were removed since the last vacuum",
             hint="run a full vacuum once; it leaves what --mode lite needs",
-            location=recent.snapshot.store.location,
+            location=snapshot.store.location,
         )
-    last = recent.last_old
+    last = recent.last_before(recent.delete_before_ms)
     after = -1 if known is None else known
     return LiteRange(recent, [one for one in recent.commits if after < one.version <= last], last)
 
@@ -40,14 +54,19 @@ def lite_range(recent: RecentLog) -> LiteRange:
 def candidates_of_log(
     lite: LiteRange, references: References, hides: HiddenNames
 ) -> Iterator[Walked]:
-    """Removed files and change data, each once; their sizes are looked up later."""
+    """Removed files and change data, each once; size and age are looked up later."""
+    names = {name for one in _removals(lite) for name in _own_names(one.body, references)}
+    for walked in group_by_folder(((name, 0, None) for name in sorted(names)), hides):
+        yield Walked(walked.folder, walked.names, pins=walked.pins)
+
+
+def _removals(lite: LiteRange) -> Iterator[Removal]:
     store = lite.recent.snapshot.store
-    seen: dict[str, int] = {}
-    for one in removals(store, lite.commits, lite.recent.times, kinds=("remove", "cdc")):
-        if one.removed_ms >= references.delete_before_ms:
-            # A clock was ahead: it is not due yet, and must be looked at again.
-            lite.done = min(lite.done, one.version - 1)
-        for name in references.names_of(one.body):
-            seen.setdefault(name, one.removed_ms)
-    for walked in group_by_folder(((name, 0, seen[name]) for name in sorted(seen)), hides):
-        yield Walked(walked.folder, walked.names, None, walked.modified_ms, walked.pins)
+    return removals(store, lite.commits, lite.recent.times, kinds=("remove", "cdc"))
+
+
+def _own_names(body: Json, references: References) -> list[str]:
+    """What exactly a removal means: a candidate is not to be guessed at."""
+    root, vector = references.root, body.get("deletionVector")
+    names = [root.own_name(body["path"]), root.own_vector_name(vector) if vector else None]
+    return [name for name in names if name is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -17,9 +18,12 @@ _MOST_LOOKS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """From `earliest` on every version has its files; `lost` can be rebuilt but not be read."""
+    """From `earliest` on every version has its files; `lost` can be rebuilt but not be read.
 
-    earliest: int
+    None if finding it out would take too many requests.
+    """
+
+    earliest: int | None
     lost: tuple[int, ...]
 
 
@@ -27,18 +31,25 @@ def readable_after(recent: RecentLog, references: References, found: Unreference
     """Follow the log back to the newest commit that removed a file which is or will be gone."""
     snapshot = recent.snapshot
     rebuildable = [v for v, is_so in snapshot.whole_listing.rebuildable().items() if is_so]
-    oldest = min((v for v in rebuildable if v <= snapshot.version), default=snapshot.version)
-    earliest = _newest_loss(recent, references, found)
-    if earliest is None:
-        return Readable(oldest, ())
-    return Readable(earliest, tuple(v for v in rebuildable if v < earliest))
+    try:
+        loss = _newest_loss(recent, references, found)
+    except _TooManyLooks:
+        return Readable(None, ())
+    kept = [version for version in rebuildable if loss is None or version >= loss]
+    return Readable(
+        min(kept, default=snapshot.version), tuple(v for v in rebuildable if v not in kept)
+    )
+
+
+class _TooManyLooks(Exception):
+    """Whether many single files are there is for a listing to say."""
 
 
 def _newest_loss(recent: RecentLog, references: References, found: Unreferenced) -> int | None:
     """The newest version whose commit removed a file that is gone, or that will be."""
-    looks = _MOST_LOOKS
+    looks = 0
     store = recent.snapshot.store
-    due = (
+    due: Iterator[tuple[str, int]] = (
         (name, one.version)
         for one in removals(store, recent.commits, recent.times)
         if one.removed_ms < references.delete_before_ms
@@ -47,15 +58,23 @@ def _newest_loss(recent: RecentLog, references: References, found: Unreferenced)
     rows = 1
     while block := list(islice(due, rows)):
         names = path_array([name for name, _ in block])
-        goes = pc.is_in(names, value_set=found.names).to_pylist()
-        stays = pc.is_in(names, value_set=found.spared).to_pylist()
-        for position, (name, version) in enumerate(block):
-            if goes[position]:
-                return version
-            if not stays[position]:
-                looks -= 1
-                if looks < 0 or store.look(name) is None:
-                    return version
+        goes = pc.is_in(names, value_set=found.names)
+        stays = pc.or_(pc.is_in(names, value_set=found.spared), found.is_protected(names))
+        lost: list[int] = [block[position][1] for position in pc.indices_nonzero(goes).to_pylist()]
+        unsure = pc.indices_nonzero(pc.invert(pc.or_(goes, stays))).to_pylist()
+        looks += len(unsure)
+        if looks > _MOST_LOOKS:
+            unsure = unsure[:_MOST_LOOKS]
+        looked = store.look_at_files([block[position][0] for position in unsure])
+        lost += [
+            block[position][1]
+            for position, there in zip(unsure, looked, strict=True)
+            if there is None
+        ]
+        if lost:
+            return max(lost)
+        if looks > _MOST_LOOKS:
+            raise _TooManyLooks
         # Mostly the first one decides; if not, larger blocks cost less a name.
         rows = min(rows * 64, 1 << 16)
     return None

@@ -43,7 +43,8 @@ UNREFERENCED = "unreferenced"
 REASONS = (TOMBSTONE, UNREFERENCED, VECTOR, CDC)
 
 _DAY_MS = 86_400_000
-_SKEW_MS = 300_000
+# More than this is a wrong clock.
+SKEW_MS = 300_000
 OnProgress = Callable[[str, int, int], None]
 
 
@@ -124,18 +125,18 @@ def plan_vacuum(
     look = check_vacuum(snapshot, engine, request, now_ms=now_ms, on_progress=on_progress)
     hides = hidden_names(snapshot)
     prefix = _checked_prefix(snapshot.store, request, hides)
+    look.references.prefix = prefix
     lite = lite_range(look.recent) if request.mode == LITE else None
     search = Search(
         look.listed(request, hides, prefix, lite),
         look.protected(),
         look.delete_before_ms,
-        now_ms,
     )
     found = engine().find_unreferenced(snapshot.store, search, look.on_listed)
     totals = look.references.totals
     check_against_checksum(snapshot.sound, totals, "which files are live is not certain")
     readable = readable_after(look.recent, look.references, found)
-    warnings = _warnings(snapshot, look.retention_ms, found, now_ms)
+    warnings = _warnings(look, found)
     size = pc.sum(found.sizes).as_py() or 0
     mode = INVENTORY if request.inventory else request.mode
     return VacuumPlan(
@@ -149,9 +150,9 @@ def plan_vacuum(
         look.delete_before_ms,
         found,
         reasons_of(found.names, look.expired),
-        size + totals.bytes + look.references.tombstone_bytes + found.spared_bytes,
+        size + look.references.bytes_inside + found.spared_bytes,
         readable,
-        _vacuumed_up_to(look.recent, mode, prefix, lite),
+        _vacuumed_up_to(look, found, mode, prefix, lite),
         tuple(warnings),
     )
 
@@ -229,12 +230,29 @@ def _checked_prefix(store: LogStore, request: VacuumRequest, hides: HiddenNames)
                 f"there is no folder {prefix!r} in the table", hint="links are not followed"
             )
     for length in range(1, len(parts)):
-        if _has_log(store, "/".join(parts[:length])):
+        if has_log(store, "/".join(parts[:length])):
             raise Refused(f"{prefix!r} lies in another table", hint="vacuum that table by itself")
     return prefix
 
 
-def _has_log(store: LogStore, folder: str) -> bool:
+def _with_nested(store: LogStore, files: Iterator[Walked]) -> Iterator[Walked]:
+    """A listing made elsewhere may leave out the logs of tables inside the table (VL-4).
+
+    Partition folders are no tables; asking for each of them would cost a listing.
+    """
+    asked: set[str] = {""}
+    for walked in files:
+        yield walked
+        folder = walked.folder
+        while folder not in asked:
+            asked.add(folder)
+            if "=" not in folder.rpartition("/")[2] and has_log(store, folder):
+                yield Walked(folder, [], pins=(LOG,))
+            folder = folder.rpartition("/")[0]
+
+
+def has_log(store: LogStore, folder: str) -> bool:
+    """Whether a folder below the table is a table of its own."""
     try:
         return next(store.list_from(f"{folder}/{LOG}"), None) is not None
     except StorageError:
@@ -271,7 +289,8 @@ class Look:
         if lite is not None:
             return candidates_of_log(lite, self.references, hides)
         if request.inventory is not None:
-            return listed_by(request.inventory(), self.references.root, hides)
+            files = listed_by(request.inventory(), self.references.root, hides)
+            return _with_nested(self.snapshot.store, files)
         return self.snapshot.store.walk(prefix, hides)
 
     def protected(self) -> Iterator[Any]:
@@ -308,29 +327,40 @@ def reasons_of(names: Any, expired: list[Any]) -> Any:
 
 
 def _vacuumed_up_to(
-    recent: RecentLog, mode: str, prefix: str, lite: LiteRange | None
+    look: Look, found: Unreferenced, mode: str, prefix: str, lite: LiteRange | None
 ) -> int | None:
-    """The version up to which nothing removed will be left, where that is known (V-42)."""
+    """The version up to which nothing removed will be left, if that is news (V-42)."""
     if prefix or mode == INVENTORY:
         return None
-    known = read_vacuum_state(recent.snapshot.store)
-    done = lite.done if lite is not None else recent.last_old
+    if lite is not None:
+        done = lite.done(found, look.references)
+    elif pc.any(pc.is_in(found.spared, value_set=concat(look.expired))).as_py():
+        # Removed, but too young on storage: a lite vacuum must find it later.
+        return None
+    else:
+        # A writer's clock may have been ahead: its tombstones are younger than its commits.
+        done = look.recent.last_before(look.delete_before_ms - _DAY_MS)
+    known = read_vacuum_state(look.snapshot.store, look.snapshot.version)
     return done if done > (-1 if known is None else known) else None
 
 
-def _warnings(
-    snapshot: Snapshot, retention_ms: int, found: Unreferenced, now_ms: int
-) -> Iterator[str]:
-    if retention_ms < _DAY_MS:
+def _warnings(look: Look, found: Unreferenced) -> Iterator[str]:
+    snapshot, references = look.snapshot, look.references
+    if look.retention_ms < _DAY_MS:
         yield (
-            f"a retention of {human_span(retention_ms)} deletes the files of writers that run "
-            "longer, and of readers of older versions"
+            f"a retention of {human_span(look.retention_ms)} deletes the files of writers that "
+            "run longer, and of readers of older versions"
         )
     for folder in found.nested:
         yield f"{folder} is a table of its own and was left alone"
+    if references.num_outside:
+        yield (
+            f"{references.num_outside:,} live files lie outside of the table, for instance "
+            f"{references.outside[0]}; vacuum has nothing to do with them"
+        )
     newest = snapshot.listing.commits.get(snapshot.version)
     stamp = newest.modified_ms if newest else None
-    if stamp is not None and stamp > now_ms + _SKEW_MS:
+    if stamp is not None and stamp > look.now_ms + SKEW_MS:
         yield (
             f"the newest commit is of {iso_time(stamp)}, in the future: this machine's clock "
             "or the storage's is wrong"

@@ -13,6 +13,7 @@ from deltacli.delta.actions import BadAction, parse_line
 from deltacli.delta.commit import Change
 from deltacli.delta.engine import Engine
 from deltacli.delta.paths import LOG
+from deltacli.delta.replay import key_of
 from deltacli.delta.retention import References
 from deltacli.delta.root import Root
 from deltacli.delta.segment import list_log
@@ -27,13 +28,12 @@ from deltacli.errors import (
     StorageError,
 )
 from deltacli.operations.checkpoint import commit_and_checkpoint
-from deltacli.operations.vacuum import VacuumPlan
+from deltacli.operations.vacuum import SKEW_MS, VacuumPlan
 from deltacli.storage import LogStore, prove_put_if_absent
 from deltacli.units import human_span
 
 _BATCH = 1000
 _LOOK_SECONDS = 10.0
-_SKEW_MS = 300_000
 OnProgress = Callable[[str, int, int, int], None]
 
 
@@ -48,6 +48,7 @@ class Deletion:
     failures: list[tuple[str, str]] = field(default_factory=list)
     start_version: int | None = None
     end_version: int | None = None
+    stopped: DeltaCliError | None = None
     warnings: list[str] = field(default_factory=list)
 
     def values(self) -> Mapping[str, Any]:
@@ -73,7 +74,8 @@ def apply_vacuum(
     """Delete what the plan says, except what is referred to by now.
 
     `log_commits` None writes VACUUM START and END where the storage has put-if-absent.
-    Raises Interrupted, having finished what was begun, if the user stops it.
+    Raises as long as nothing is deleted. Later, what stops it (Ctrl-C too) is told in the
+    result, after what was begun is finished.
     """
     done = Deletion()
     if plan.deletes_anything:
@@ -83,9 +85,14 @@ def apply_vacuum(
         logs = _decide_log_commits(plan.store, log_commits, done)
         if logs:
             done.start_version = _commit_start(plan, engine, done)
+            # START stands after all commits so far: whatever came back is known by now.
+            watch.look()
         _delete_and_log(plan, engine, watch, done, on_progress)
-    if plan.vacuumed_up_to is not None and not done.failures:
-        write_vacuum_state(plan.store, plan.vacuumed_up_to)
+    if plan.vacuumed_up_to is not None and not done.failures and done.stopped is None:
+        try:
+            write_vacuum_state(plan.store, plan.vacuumed_up_to)
+        except StorageError as error:
+            done.warnings.append(f"the state for --mode lite was not written: {error.message}")
     return done
 
 
@@ -98,7 +105,7 @@ def _check_clock(store: LogStore, now_ms: Callable[[], int]) -> None:
     finally:
         store.delete(probe)
     ahead_ms = now_ms() - stamp if stamp is not None else 0
-    if ahead_ms > _SKEW_MS:
+    if ahead_ms > SKEW_MS:
         raise Refused(
             f"this machine's clock is {human_span(ahead_ms)} ahead of the storage's: files would "
             "be taken for older than they are",
@@ -174,14 +181,20 @@ def _delete_and_log(
             done.num_directories += plan.store.remove_folder(folder)
         completed = not done.failures
     except KeyboardInterrupt:
-        raise Interrupted(
-            f"interrupted: {done.num_deleted:,} of {plan.num_files:,} files are deleted, the "
-            "table is sound; run it again to finish",
-            location=plan.store.location,
-        ) from None
+        done.stopped = Interrupted(f"interrupted: {_how_far(plan, done)}")
+    except DeltaCliError as error:
+        error.message = f"{error.message}; {_how_far(plan, done)}"
+        done.stopped = error
     finally:
         if done.start_version is not None:
             _commit_end(plan, engine, done, completed=completed)
+
+
+def _how_far(plan: VacuumPlan, done: Deletion) -> str:
+    return (
+        f"{done.num_deleted:,} of {plan.num_files:,} files are deleted, the table is sound; "
+        "run it again to finish"
+    )
 
 
 def _delete_files(
@@ -238,9 +251,15 @@ class _Watch:
         """Read the commits that are new since the last look."""
         listing = list_log(self._store, self._version + 1)
         for version in sorted(listing.commits):
-            if version > self._version:
-                self._read(listing.commits[version].path)
-                self._version = version
+            if version <= self._version:
+                continue
+            if version != self._version + 1:
+                raise Conflict(
+                    f"commit {self._version + 1} is gone before it was read",
+                    hint="the log is being cleaned up; run it again",
+                )
+            self._read(listing.commits[version].path)
+            self._version = version
         self._looked = time.monotonic()
 
     def _read(self, path: str) -> None:
@@ -258,4 +277,8 @@ class _Watch:
                     hint="run it again",
                 )
             if key in ("add", "remove", "cdc"):
+                try:
+                    key_of(body)
+                except BadAction as error:
+                    raise CorruptLog(f"{path}, line {number}: {error}") from None
                 self.referenced.update(self._references.names_of(body))

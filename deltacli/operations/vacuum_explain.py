@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.compute as pc
 
 from deltacli.delta.columns import path_array
-from deltacli.delta.engine import Engine, FileBatch
+from deltacli.delta.engine import Engine, FileBatch, Search
 from deltacli.delta.hidden import hidden_names
-from deltacli.delta.paths import LOG, decode_path, is_absolute
+from deltacli.delta.paths import decode_path, is_absolute
 from deltacli.delta.retention import Why
 from deltacli.delta.root import Root
 from deltacli.delta.snapshot import Snapshot
 from deltacli.errors import NotFound, StorageError, UsageError
 from deltacli.operations.records import Document
-from deltacli.operations.vacuum import Look, VacuumRequest, check_vacuum, reasons_of
-from deltacli.storage import Entry, LogStore
+from deltacli.operations.vacuum import (
+    Look,
+    VacuumRequest,
+    check_vacuum,
+    has_log,
+    reasons_of,
+)
+from deltacli.storage import Entry, LogStore, Walked
 from deltacli.units import iso_time
 
 _KEPT = {
@@ -79,19 +85,35 @@ def _name_of(store: LogStore, root: Root, path: str) -> str:
             )
         return name
     plain = posixpath.normpath(path)
-    if plain == "." or plain.startswith(".."):
+    if plain == "." or plain == ".." or plain.startswith("../"):
         raise UsageError(f"{path!r} is not below the table", hint="name a file of the table")
     decoded = posixpath.normpath(decode_path(path))
     return decoded if store.look(plain) is None and store.look(decoded) else plain
 
 
 def _verdict(look: Look, name: str, entry: Entry | None) -> Verdict:
-    return (
-        _by_place(look, name, entry)
-        or _by_log(look, name)
-        or _by_age(look, name, entry)
-        or Verdict("deleted", _condemned(look, name), _WHY_DELETED[_condemned(look, name)])
+    kept = _by_place(look, name, entry) or _by_log(look, name) or _by_age(look, name, entry)
+    if kept is not None:
+        return kept
+    if not _is_found(look, name):
+        return Verdict("kept", "sameFile", "a kept file or a link leads to it by another name")
+    (reason,) = reasons_of(path_array([name]), look.expired).to_pylist()
+    return Verdict("deleted", str(reason), _WHY_DELETED[str(reason)])
+
+
+def _is_found(look: Look, name: str) -> bool:
+    """Whether a full vacuum of this one file finds it: the last word, for the rarest rules."""
+    folder, _, own = name.rpartition("/")
+    walked = look.snapshot.store.walk("", hidden_names(look.snapshot))
+    listed = (
+        replace(one, names=[own], sizes=None, modified_ms=None)
+        if one.folder == folder and own in one.names
+        else Walked(one.folder, [], pins=one.pins, links=one.links)
+        for one in walked
     )
+    search = Search(listed, look.protected(), look.delete_before_ms)
+    found = look.engine().find_unreferenced(look.snapshot.store, search)
+    return len(found.names) > 0
 
 
 def _by_place(look: Look, name: str, entry: Entry | None) -> Verdict | None:
@@ -101,7 +123,7 @@ def _by_place(look: Look, name: str, entry: Entry | None) -> Verdict | None:
         return Verdict("kept", "hidden", f"{hidden!r} is a hidden name; vacuum does not look there")
     for length in range(1, len(parts)):
         folder = "/".join(parts[:length])
-        if _is_table(store, folder):
+        if has_log(store, folder):
             return Verdict("kept", "nested", f"{folder} is a table of its own")
     if entry is None:
         if any(_has(names, name) for _, names in look.references_of_all()):
@@ -116,13 +138,6 @@ def _by_place(look: Look, name: str, entry: Entry | None) -> Verdict | None:
     if entry.is_folder:
         return Verdict("kept", "folder", "folders are removed only once they are empty and old")
     return None
-
-
-def _is_table(store: LogStore, folder: str) -> bool:
-    try:
-        return next(store.list_from(f"{folder}/{LOG}"), None) is not None
-    except StorageError:
-        return False
 
 
 def _is_there(store: LogStore, name: str) -> bool:
@@ -162,7 +177,9 @@ def _removed_ms(look: Look, name: str) -> int | None:
 
 
 def _by_age(look: Look, name: str, entry: Entry | None) -> Verdict | None:
-    if entry is None or entry.modified_ms is None:
+    if entry is None:
+        return Verdict("gone", "gone", "the log removed it, and it is not there any more")
+    if entry.modified_ms is None:
         return Verdict("kept", "unknownAge", "nothing refers to it, but its age is not known")
     until = entry.modified_ms + look.retention_ms
     if entry.modified_ms > look.now_ms:
@@ -178,8 +195,3 @@ _WHY_DELETED = {
     "tombstone": "it was removed longer ago than the retention",
     "unreferenced": "no version in the log refers to it",
 }
-
-
-def _condemned(look: Look, name: str) -> str:
-    (reason,) = reasons_of(path_array([name]), look.expired).to_pylist()
-    return str(reason)

@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltacli.delta.columns import texts_of
 from deltacli.operations.file_columns import time_texts
 from deltacli.operations.records import Columns, Document, Listing, Pending, Report
 from deltacli.operations.vacuum import REASONS, VacuumPlan
 from deltacli.units import iso_time
 
+DOCUMENT_FIELDS = (
+    "location",
+    "mode",
+    "prefix",
+    "dryRun",
+    "version",
+    "retentionMs",
+    "deleteBefore",
+    "numFiles",
+    "sizeInBytes",
+    "numDirectories",
+    "byReason",
+    "byFolder",
+    "byExtension",
+    "directories",
+    "numListed",
+    "numSpared",
+    "sparedBytes",
+    "earliestReadableVersion",
+    "lostVersions",
+    "warnings",
+    # Of a result only.
+    "numDeleted",
+    "bytesDeleted",
+    "numDirectoriesDeleted",
+    "numReferencedAgain",
+    "failures",
+    "startVersion",
+    "endVersion",
+)
 FILE_FIELDS = ("path", "sizeInBytes", "modificationTime", "reason")
 _ROWS = 1 << 16
 
@@ -121,10 +153,10 @@ def _rows(plan: VacuumPlan) -> Iterator[Pending]:
 
 
 def _printable_names(names: Any) -> Any:
-    """Names as UTF-8; what is none is shown with a replacement sign."""
+    """Names as UTF-8; bytes that are none are shown as `\\xff`."""
     try:
         names.validate(full=True)
         return names
     except pa.ArrowInvalid:
-        raw = names.view(pa.binary()).to_pylist()
-        return pa.array([one.decode("utf-8", "replace") for one in raw], pa.string())
+        raw = (os.fsencode(name) for name in texts_of(names))
+        return pa.array([one.decode("utf-8", "backslashreplace") for one in raw], pa.string())

@@ -13,7 +13,7 @@ from deltacli.render.formats import Format
 Write = Callable[[bytes], Any]
 
 
-def render_document(document: Document, fmt: Format, write: Write) -> None:
+def render_document(document: Document, fmt: Format, write: Write, *, header: bool = True) -> None:
     """A record in a format other than `table`."""
     values = document.values
     if fmt is Format.JSON:
@@ -21,7 +21,8 @@ def render_document(document: Document, fmt: Format, write: Write) -> None:
     elif fmt is Format.JSONL:
         write(json_text.dump(values) + b"\n")
     elif fmt is Format.CSV:
-        write(_csv_line(values))
+        if header:
+            write(_csv_line(values))
         write(_csv_line([_cell(value) for value in values.values()]))
     else:
         for name, value in values.items():
@@ -29,7 +30,12 @@ def render_document(document: Document, fmt: Format, write: Write) -> None:
 
 
 def render_listing(
-    listing: Listing, fields: Sequence[str] | None, fmt: Format, write: Write
+    listing: Listing,
+    fields: Sequence[str] | None,
+    fmt: Format,
+    write: Write,
+    *,
+    header: bool = True,
 ) -> None:
     """Rows in a format other than `table`, written as they come."""
     if fmt is Format.JSON:
@@ -40,7 +46,8 @@ def render_listing(
             write(b"\n")
     elif fmt is Format.CSV:
         names = fields or listing.fields
-        write(_csv_line(names))
+        if header:
+            write(_csv_line(names))
         for cells in _cells(listing.rows, names):
             write(_csv_line(cells))
     else:
@@ -49,10 +56,14 @@ def render_listing(
 
 
 def render_reports(
-    reports: Sequence[Report], fields: Sequence[str] | None, fmt: Format, write: Write
+    reports: Sequence[Report],
+    fields: Sequence[str] | None,
+    fmt: Format,
+    write: Write,
+    *,
+    many: bool = False,
 ) -> None:
-    """Reports in a format other than `table`. One is an object in JSON, several an array."""
-    many = len(reports) > 1
+    """Reports in a format other than `table`. One is an object in JSON, many are an array."""
     if fmt is Format.JSON:
         write(b"[\n" if many else b"")
         for position, one in enumerate(reports):
@@ -60,14 +71,15 @@ def render_reports(
             _render_json_report(one, fields, write)
         write(b"\n]\n" if many else b"\n")
         return
-    for one in reports:
+    for position, one in enumerate(reports):
+        header = position == 0
         if one.rows is not None and (one.lists_rows or fmt is Format.JSONL):
-            render_listing(one.rows, fields, fmt, write)
+            render_listing(one.rows, fields, fmt, write, header=header)
         only_rows = one.rows is not None and (
             fields or (one.lists_rows and fmt is not Format.JSONL)
         )
         if not only_rows:
-            render_document(one.document, fmt, write)
+            render_document(one.document, fmt, write, header=header)
 
 
 def _render_json_report(report: Report, fields: Sequence[str] | None, write: Write) -> None:

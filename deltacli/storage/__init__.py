@@ -49,7 +49,8 @@ class Walked:
 
     `sizes` and `modified_ms` are None where the listing does not tell them: then `look`
     does. `pins` are the names that were passed over: hidden ones, and what is neither a
-    folder nor a plain file (links are never followed).
+    folder nor a plain file (links are never followed). `links` are those pins that
+    are links.
     """
 
     folder: str
@@ -57,6 +58,7 @@ class Walked:
     sizes: list[int] | None = None
     modified_ms: list[int | None] | None = None
     pins: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 class LogStore(Protocol):

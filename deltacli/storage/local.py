@@ -96,11 +96,11 @@ class LocalStore:
         whole = f"{self.root}/{path}"
         try:
             found = os.lstat(whole)
-        except (FileNotFoundError, NotADirectoryError):
+        except (OSError, ValueError) as error:
+            if not _cannot_be(error):
+                with _explained(whole):
+                    raise
             return None
-        except (OSError, ValueError):
-            with _explained(whole):
-                raise
         folder, _, name = path.rpartition("/")
         is_folder = stat_bits.S_ISDIR(found.st_mode)
         if not (is_folder or stat_bits.S_ISREG(found.st_mode)) or not self._is_real(folder):
@@ -117,12 +117,12 @@ class LocalStore:
                 is_real = self._is_real(prefix[:-1])
             try:
                 one = lstat(f"{root}/{path}")
-            except (FileNotFoundError, NotADirectoryError):
+            except (OSError, ValueError) as error:
+                if not _cannot_be(error):
+                    with _explained(f"{root}/{path}"):
+                        raise
                 found.append(None)
                 continue
-            except OSError:
-                with _explained(f"{root}/{path}"):
-                    raise
             if is_file(one.st_mode) and is_real:
                 found.append((one.st_size, one.st_mtime_ns // 1_000_000))
             else:
@@ -187,8 +187,9 @@ class LocalStore:
         return True
 
     def parent(self) -> LocalStore | None:
-        above = os.path.dirname(self.root)
-        return LocalStore(above) if above != self.root else None
+        root = os.path.realpath(self.root)
+        above = os.path.dirname(root)
+        return LocalStore(above) if above != root else None
 
     def keeps_deleted(self) -> bool:
         return False
@@ -223,6 +224,7 @@ def _walk_folder(
     while some := list(islice(entries, _FILES_AT_ONCE)):
         names = [one.name for one in some if one.is_file(follow_symlinks=False)]
         pins: list[str] = []
+        links: list[str] = []
         if len(names) < len(some):
             for one in some:
                 if one.is_file(follow_symlinks=False):
@@ -231,11 +233,13 @@ def _walk_folder(
                     waiting.append(f"{here}/{one.name}" if here else one.name)
                 else:
                     pins.append(one.name)
+                    if one.is_symlink():
+                        links.append(one.name)
         hidden = [name for name in names if hides(name)]
         if hidden:
             pins += hidden
             names = [name for name in names if not hides(name)]
-        yield Walked(here, names, pins=tuple(pins))
+        yield Walked(here, names, pins=tuple(pins), links=tuple(links))
     yield Walked(here, [])
 
 
@@ -256,6 +260,14 @@ def _rename_without_replacing(source: str, target: str) -> None:
     ):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), target)
+
+
+def _cannot_be(error: OSError | ValueError) -> bool:
+    """Whether an error says that there is no such file, and cannot be one."""
+    return isinstance(error, ValueError) or error.errno in _NO_SUCH_FILE
+
+
+_NO_SUCH_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 def _sync(path: str) -> None:

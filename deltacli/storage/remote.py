@@ -169,7 +169,7 @@ class RemoteStore:
         """The files and the names of folders right below a folder."""
         if self.scheme == "s3":
             for page in self._s3_pages(folder, Delimiter="/"):
-                names = [one["Prefix"].rstrip("/") for one in page.get("CommonPrefixes", ())]
+                names = [one["Prefix"][:-1] for one in page.get("CommonPrefixes", ())]
                 yield self._s3_files(page), [name.rsplit("/", 1)[-1] for name in names]
             return
         prefix = f"{folder}/" if folder else ""

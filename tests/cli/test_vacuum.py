@@ -257,8 +257,10 @@ def test_an_inventory_may_be_url_encoded(tmp_path: Path, deltacli: Deltacli) -> 
     place = make(tmp_path / "t", garbage=0)
     path = tmp_path / "i.csv"
     head = "path,length,isDir,modificationTime,extra\n"
-    path.write_text(f"{head}file://{place}/a%20b,1,false,5,x\n")
-    for encoding, name in (("none", "a%20b"), ("url", "a b")):
+    path.write_text(f"{head}file://{place}/a+b%20c,1,false,1000000000000,x\n")
+    for encoding, name in (("none", "a+b%20c"), ("url", "a b c")):
+        (place / name).touch()
+        os.utime(place / name, (1e9, 1e9))
         result = deltacli(
             "vacuum", place, "--inventory", path, "--dry-run", "--inventory-encoding", encoding,
             "--fields", "path",
@@ -271,7 +273,8 @@ def test_an_inventory_may_be_url_encoded(tmp_path: Path, deltacli: Deltacli) -> 
     "content",
     [
         "", "path,length,isDir\nfile:///x,1,false\n", "path,length,isDir,modificationTime\n",
-        "path,length,isDir,modificationTime\nfile:///elsewhere,1,false,5\n",
+        "path,length,isDir,modificationTime\nfile:///elsewhere,1,false,1000000000000\n",
+        "path,length,isDir,modificationTime\nfile://T/gone,1,false,1000000000\n",
         "path,length,isDir,modificationTime\nfile://T/a,one,false,5\n",
         "path,length,isDir,modificationTime\nfile://T/a,1,false,\n",
         "path,length,isDir,modificationTime\nfile://T/a,1,maybe,5\n",
@@ -330,3 +333,36 @@ def test_vacuum_on_an_object_store(s3_endpoint: str, tmp_path: Path, deltacli: D
     assert store.look("p=a b/live") is not None
     assert store.look("abs") is not None
     assert store.look("x") is None
+
+
+def test_what_is_wrong_with_the_output_is_said_before_anything_is_deleted(
+    tmp_path: Path, deltacli: Deltacli
+) -> None:
+    place = make(tmp_path / "t")
+    before = files(place)
+    nowhere = tmp_path / "no" / "x"
+    for code, *arguments in (
+        (2, "--fields", "nope"),
+        (2, "--fields", "path,numFiles"),
+        (7, "--output-file", nowhere),
+        (7, "--metrics-file", nowhere),
+        (7, "--metrics-file", tmp_path),
+    ):
+        result = deltacli("vacuum", place, "--yes", *arguments)
+        assert (result.code, result.stdout) == (code, ""), arguments
+        assert "hint: " in result.stderr
+        assert files(place) == before
+
+
+def test_the_shape_of_the_output_goes_by_the_tables_asked_for(
+    tmp_path: Path, deltacli: Deltacli
+) -> None:
+    place = make(tmp_path / "t")
+    result = deltacli("vacuum", place, tmp_path / "missing", "--dry-run", "-o", "json")
+    assert result.code == 3
+    assert [one["location"] for one in result.json] == [f"file://{place}"]
+    also = make(tmp_path / "u")
+    lines = deltacli("vacuum", place, also, "--dry-run", "-o", "csv").stdout.splitlines()
+    assert lines[0] == "path,sizeInBytes,modificationTime,reason,location"
+    assert len(lines) == 1 + 3 + 3
+    assert len(deltacli("vacuum", place, also, "--yes", "-o", "csv").stdout.splitlines()) == 3

@@ -35,6 +35,7 @@ from tests.builder import (
     commit_info,
     features,
     metadata,
+    parquet_rows,
     protocol,
     remove,
     vector,
@@ -146,10 +147,6 @@ def test_a_tombstone_without_a_time_in_a_young_checkpoint_protects(table: TableB
     put(table, "a")
     table.put("00000000000000000001.json", b'{"commitInfo":{}}\n', at_ms=NOW_MS - 20 * DAY_MS)
     state = [protocol(), metadata(), remove("a", None)]
-    store = table.store
-    assert isinstance(store, MemoryStore)
-    from tests.builder import parquet_rows
-
     table.put("00000000000000000001.checkpoint.parquet", parquet_rows(state), at_ms=NOW_MS)
     assert found(table) == []
     table.put(
@@ -297,6 +294,27 @@ def test_lite_does_not_reach_through_links(local_table: TableBuilder, tmp_path: 
     os.symlink(tmp_path / "outside", f"{store.root}/l")
     age_log(local_table, 20)
     assert found(local_table, mode="lite") == []
+
+
+@pytest.mark.parametrize(
+    ("live", "link", "target"),
+    [("l/p", "l", "real"), ("p", "p", "store/p"), ("x/l/p", "x/l", "../real"), ("l/p", "l", ".")],
+)
+def test_what_a_live_link_leads_to_is_kept(
+    local_table: TableBuilder, live: str, link: str, target: str
+) -> None:
+    """V-20: the log names a file by a link, the listing by itself."""
+    store = local_table.store
+    assert isinstance(store, LocalStore)
+    local_table.start(add(live))
+    for name in ("real/p", "real/q", "store/p", "x/f", *(["p"] if target == "." else [])):
+        put(local_table, name)
+    os.symlink(target, f"{store.root}/{link}")
+    kept = os.path.relpath(os.path.realpath(f"{store.root}/{live}"), store.root)
+    planned = found(local_table)
+    assert kept not in planned
+    assert "real/q" in planned
+    assert explain(local_table, kept)["rule"] == "sameFile"
 
 
 def test_one_file_under_two_spellings_is_one_file(local_table: TableBuilder) -> None:
@@ -879,7 +897,7 @@ def test_a_file_that_comes_back_during_the_deletion_is_kept(
     class Restoring(MemoryStore):
         def delete_all(self, paths: Any) -> Any:
             if paths[0] == "00000":
-                TableBuilder(self).commit(add("04999"), version=10)
+                TableBuilder(self).commit(add("04999"), version=1)
             return super().delete_all(paths)
 
     table.store.__class__ = Restoring
@@ -998,3 +1016,232 @@ def test_two_vacuums_at_once_do_no_harm(table: TableBuilder) -> None:
     assert found(table) == []
     assert table.store.look("live") is not None
     assert load(table.store).version == 8
+
+
+# -- found by looking for trouble -------------------------------------------------------------
+
+
+def test_a_file_that_comes_back_right_before_start_is_kept(table: TableBuilder) -> None:
+    """V-62: START stands after that commit, so it is read."""
+    old = NOW_MS - 20 * DAY_MS
+    table.start(add(put(table, "a")), at_ms=old)
+    table.commit(remove("a", old), at_ms=old)
+    one = plan(table)
+
+    class Restoring(MemoryStore):
+        def put_if_absent(self, path: str, content: bytes) -> None:
+            if "probe" in path and not self.look(f"_delta_log/{2:020}.json"):
+                TableBuilder(self).commit(add("a"), version=2)
+            super().put_if_absent(path, content)
+
+    table.store.__class__ = Restoring
+    done = apply(one)
+    assert (done.start_version, done.num_kept) == (3, 1)
+    assert table.store.look("a") is not None
+
+
+def test_an_inventory_does_not_reach_through_links_or_believe_old_times(
+    local_table: TableBuilder, tmp_path: Path
+) -> None:
+    store = local_table.store
+    assert isinstance(store, LocalStore)
+    local_table.start()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "f").write_text("precious")
+    os.symlink(tmp_path / "other", f"{store.root}/link")
+    put(local_table, "young", days=1)
+    put(local_table, "old")
+    old = NOW_MS - 20 * DAY_MS
+    names = ("link/f", "young", "old", "old", "never")
+    listing = rows(*((f"{store.location}/{name}", 1, old) for name in names))
+    assert found(local_table, inventory=listing) == ["old"]
+
+
+def test_an_inventory_need_not_list_the_logs_of_inner_tables(table: TableBuilder) -> None:
+    """VL-4."""
+    table.start(at_ms=NOW_MS - 20 * DAY_MS)
+    put(table, "x/inner/_delta_log/00000000000000000000.json")
+    old = NOW_MS - 20 * DAY_MS
+    inventory = rows(("memory://table/x/inner/p=1/f", 1, old), ("memory://table/x/f", 1, old))
+    assert found(table, inventory=inventory) == ["x/f"]
+
+
+def test_a_tombstone_whose_time_is_null_is_one_without_a_time(table: TableBuilder) -> None:
+    """VL-15."""
+    table.start(add(put(table, "a")), at_ms=NOW_MS - 20 * DAY_MS)
+    body = {"path": "a", "dataChange": True, "deletionTimestamp": None}
+    table.commit({"remove": body}, at_ms=NOW_MS - DAY_MS)
+    assert found(table) == []
+
+
+@pytest.mark.parametrize("root", ["s3://bucket", "s3://bucket/a/b", "gs://x/y"])
+@pytest.mark.parametrize("path", ["{root}/p", "../{name}/p", "{other}/p"])
+def test_spellings_below_an_object_store(root: str, path: str) -> None:
+    """V-13: also where the table is a whole bucket."""
+    name = root.rsplit("/", 1)[-1]
+    other = root.replace("s3:", "s3a:")
+    table = TableBuilder(MemoryStore(location=root))
+    if path.startswith("..") and root == "s3://bucket":
+        return
+    table.start(add(path.format(root=root, name=name, other=other)), at_ms=NOW_MS - 20 * DAY_MS)
+    put(table, "p")
+    put(table, "q")
+    assert found(table) == ["q"]
+
+
+def test_lite_takes_only_what_a_removal_means_exactly(table: TableBuilder) -> None:
+    """Protection is generous, condemnation is not."""
+    old = NOW_MS - 20 * DAY_MS
+    paths = ["file:///other/x", "%2Fabs%2Fx", "s3://bucket/table/p", "../up", "d//p", "a%00b"]
+    table.start(add("abs/x"), *map(add, paths), at_ms=old)
+    table.commit(*(remove(path, old) for path in paths), at_ms=old)
+    for name in ("abs/x", "p", "x", "other/x", "up", "d/p"):
+        put(table, name)
+    assert found(table, mode="lite") == ["d/p"]
+    assert "abs/x" not in found(table)
+
+
+def test_lite_looks_at_the_age_on_storage_too(table: TableBuilder) -> None:
+    """A file that was written again is no old one; and it is found when it is."""
+    old = NOW_MS - 20 * DAY_MS
+    table.start(add(put(table, "a")), at_ms=old)
+    table.commit(remove("a", old), at_ms=old)
+    table.commit(commit_info(), at_ms=old)
+    put(table, "a", days=1)
+    apply(plan(table, mode="lite"))
+    assert state(table) == 0
+    later = NOW_MS + 10 * DAY_MS
+    assert texts_of(plan(table, mode="lite", now_ms=later).found.names) == ["a"]
+    full = plan(table)
+    assert full.vacuumed_up_to is None  # a full one would make lite pass over it
+
+
+def test_a_state_from_the_future_is_no_state(table: TableBuilder) -> None:
+    lite_table(table)
+    table.put("_last_vacuum_info", b'{"latestCommitVersionOutsideOfRetentionWindow": 100}')
+    assert found(table, mode="lite") == ["_change_data/c", "a", "b"]
+
+
+def test_a_table_reached_by_a_link_still_lies_where_it_lies(tmp_path: Path) -> None:
+    """V-7."""
+    TableBuilder(LocalStore(str(tmp_path / "t"))).start()
+    TableBuilder(LocalStore(str(tmp_path / "t" / "inner"))).start()
+    (tmp_path / "link").symlink_to(tmp_path / "t" / "inner")
+    with pytest.raises(Refused, match="inside another one"):
+        plan(TableBuilder(LocalStore(str(tmp_path / "link"))))
+
+
+def test_folders_of_an_inner_table_stay(local_table: TableBuilder) -> None:
+    store = local_table.store
+    assert isinstance(store, LocalStore)
+    local_table.start()
+    os.makedirs(f"{store.root}/inner/_delta_log")
+    os.makedirs(f"{store.root}/inner/p=1")
+    for folder, _, _ in os.walk(store.root, topdown=False):
+        os.utime(folder, (0, 0))
+    assert plan(local_table).found.folders == ()
+
+
+def test_large_is_about_what_was_looked_at() -> None:
+    """VL-8: not about live files elsewhere, or outside of the prefix."""
+    table = TableBuilder(MemoryStore(location="memory://bucket/table"))
+    table.start(
+        add("s3://elsewhere/x", size=10**9), add("q=1/live", size=100), add("p", size=10**9)
+    )
+    put(table, "q=1/garbage", content=b"x" * 200)
+    assert plan(table, prefix="q=1").is_large
+    assert not plan(table).is_large
+    assert any("outside of the table" in warning for warning in plan(table).warnings)
+
+
+BROKEN_BODIES = [
+    {"path": "a", "deletionVector": "x"},
+    {"path": "a", "deletionVector": {"storageType": 3, "pathOrInlineDv": "x"}},
+    {"path": "a", "deletionVector": {"storageType": "u", "pathOrInlineDv": 5}},
+    {"path": "a", "deletionVector": {"pathOrInlineDv": "x"}},
+    {"path": "a", "deletionVector": {"storageType": "u", "pathOrInlineDv": "short"}},
+    {"size": 1},
+]
+
+
+@pytest.mark.parametrize("body", BROKEN_BODIES)
+@pytest.mark.parametrize("when", ["now", "before a checkpoint", "after the plan"])
+def test_a_broken_file_action_is_a_clear_error(
+    table: TableBuilder, body: dict[str, Any], when: str
+) -> None:
+    table.start(at_ms=NOW_MS)
+    put(table, "garbage")
+    whole = {"dataChange": True, "size": 1, "partitionValues": {}, **body}
+    one = plan(table)
+    if when == "after the plan":
+        table.commit({"add": whole}, at_ms=NOW_MS)
+        with pytest.raises(CorruptLog):
+            apply(one)
+    else:
+        table.commit({"remove": whole}, at_ms=NOW_MS)
+        if when == "before a checkpoint":
+            table.commit(commit_info(), at_ms=NOW_MS)
+            table.checkpoint(2, [protocol(), metadata()])
+        with pytest.raises(CorruptLog):
+            plan(table)
+    assert table.store.look("garbage") is not None
+
+
+def test_names_that_cannot_be_on_a_disk_do_no_harm(local_table: TableBuilder) -> None:
+    store = local_table.store
+    assert isinstance(store, LocalStore)
+    paths = ["x" * 300, "a%00b", f"{store.root}/c%00d/e", "l/" * 2000 + "f"]
+    local_table.start(*map(add, paths))
+    local_table.commit(*(remove(path, 0) for path in paths[:2]))
+    put(local_table, "garbage")
+    age_log(local_table)
+    assert found(local_table) == ["garbage"]
+    assert found(local_table, mode="lite") == []
+
+
+def test_what_stops_the_deletion_is_told_with_how_far_it_came(
+    table: TableBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltacli.operations.vacuum_apply._LOOK_SECONDS", -1.0)
+    table.start(at_ms=NOW_MS - 20 * DAY_MS)
+    for number in range(5000):
+        put(table, f"{number:05}")
+    one = plan(table)
+
+    class Changing(MemoryStore):
+        def delete_all(self, paths: Any) -> Any:
+            if paths[0] == "00000":
+                TableBuilder(self).commit(metadata(), version=2)
+            return super().delete_all(paths)
+
+    table.store.__class__ = Changing
+    done = apply(one)
+    assert isinstance(done.stopped, Conflict)
+    assert f"{done.num_deleted:,} of 5,000 files" in done.stopped.message
+    assert 1000 <= done.num_deleted < 5000
+    assert done.end_version == 3
+
+
+def test_readable_versions_are_those_that_can_be_rebuilt(table: TableBuilder) -> None:
+    old = NOW_MS - 20 * DAY_MS
+    table.start(add(put(table, "a")), at_ms=old)
+    table.commit(remove("a", old), at_ms=old)
+    for _ in range(3):
+        table.commit(commit_info(), at_ms=old)
+    apply_checkpoint(plan_checkpoint(load(table.store), now_ms=old), LocalEngine())
+    table.store.delete(f"_delta_log/{0:020}.json")
+    one = plan(table)
+    assert (one.readable.earliest, one.readable.lost) == (4, ())
+
+
+def test_a_restore_of_many_files_loses_no_version(table: TableBuilder) -> None:
+    old = NOW_MS - 20 * DAY_MS
+    names = [put(table, f"{number}") for number in range(1500)]
+    table.start(*map(add, names), at_ms=old)
+    table.commit(*(remove(name, old) for name in names), at_ms=old)
+    table.commit(*map(add, names), at_ms=old)
+    one = plan(table)
+    assert (one.num_files, one.readable.earliest) == (0, 0)
+    table.commit(*(remove(name, old) for name in names), at_ms=old)
+    put(table, "p/x")
+    assert plan(table, prefix="p").readable.earliest is None  # it would take a listing

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.failure import failure_of
 from deltacli.cli.options import CommonOptions, DryRunOpt, YesOpt
 from deltacli.cli.session import Session
 from deltacli.errors import DeltaCliError, Interrupted, PartlyDone, Refused, UsageError
@@ -148,6 +149,7 @@ def vacuum(
     tried and the worst exit code counts. With -q and without -o, success prints nothing.
     """
     from deltacli.operations.vacuum import VacuumRequest
+    from deltacli.operations.vacuum_report import DOCUMENT_FIELDS, FILE_FIELDS
     from deltacli.units import parse_duration
 
     session = Session(options)
@@ -164,15 +166,20 @@ def vacuum(
     if inventory is None and inventory_encoding is not Encoding.NONE:
         raise UsageError("--inventory-encoding needs --inventory", hint="name the inventory")
     if explain is not None:
+        if yes or metrics_file is not None:
+            raise UsageError("--explain changes nothing", hint="leave --yes, --metrics-file out")
         _explain(session, tables, request, explain)
         return
+    session.check_report(DOCUMENT_FIELDS, (*FILE_FIELDS, "location"), beside=metrics_file)
     wish = _Wish(request, dry_run, yes, log_commits, allow_large)
     runs, reports, failures = _vacuum_all(session, tables, wish)
-    if metrics_file is not None:
-        _write_metrics(session, metrics_file, runs)
     silent = options.quiet and not dry_run and options.output is Format.AUTO
-    if reports and not (silent and not options.output_file and not options.fields):
-        session.show_reports(reports)
+    try:
+        if reports and not (silent and not options.output_file and not options.fields):
+            session.show_reports(reports, many=len(tables) > 1)
+    finally:
+        if metrics_file is not None:
+            _write_metrics(session, metrics_file, runs)
     if len(failures) == 1 and len(tables) == 1:
         raise failures[0]
     for error in failures:
@@ -224,11 +231,13 @@ def _vacuum_all(
         runs.append(run)
         try:
             run.location = session.open(table)[0].location
-            report = _vacuum_one(session, table, wish, many=len(tables) > 1)
+            report, stopped = _vacuum_one(session, table, wish, many=len(tables) > 1)
             if report is None:
                 continue
             reports.append(report)
             run.values = report.document.values
+            if stopped is not None:
+                raise stopped
             if failed := report.document.values.get("failures"):
                 raise PartlyDone(
                     f"{len(failed):,} files could not be deleted, for instance "
@@ -236,7 +245,8 @@ def _vacuum_all(
                     hint="run it again when the cause is mended",
                     location=run.location,
                 )
-        except DeltaCliError as error:
+        except (Exception, KeyboardInterrupt) as raised:
+            error = failure_of(raised)
             error.location = error.location or table
             run.exit_code = error.exit_code
             failures.append(error)
@@ -247,8 +257,10 @@ def _vacuum_all(
     return runs, reports, failures
 
 
-def _vacuum_one(session: Session, table: str, wish: _Wish, *, many: bool) -> Report | None:
-    """Plan, ask, apply; None if the user said no."""
+def _vacuum_one(
+    session: Session, table: str, wish: _Wish, *, many: bool
+) -> tuple[Report | None, DeltaCliError | None]:
+    """Plan, ask, apply: the report, unless the user said no, and what stopped the deletion."""
     from deltacli.operations.vacuum import plan_vacuum
     from deltacli.operations.vacuum_report import plan_report, result_report
 
@@ -268,11 +280,11 @@ def _vacuum_one(session: Session, table: str, wish: _Wish, *, many: bool) -> Rep
     session.warn([*snapshot.warnings, *plan.warnings])
     report = plan_report(plan, with_location=many)
     if wish.dry_run:
-        return report
+        return report, None
     if plan.deletes_anything:
         _refuse_large(plan, wish)
         if not session.confirm(report.document, plan.question, yes=wish.yes):
-            return None
+            return None, None
     from deltacli.operations.vacuum_apply import apply_vacuum
 
     with session.progress:
@@ -280,7 +292,7 @@ def _vacuum_one(session: Session, table: str, wish: _Wish, *, many: bool) -> Rep
             plan, session.engine, log_commits=wish.log_commits, on_progress=session.progress
         )
     session.warn(done.warnings)
-    return result_report(plan, done.values(), with_location=many)
+    return result_report(plan, done.values(), with_location=many), done.stopped
 
 
 def _refuse_large(plan: VacuumPlan, wish: _Wish) -> None:
