@@ -167,6 +167,14 @@ def human_age(timestamp_ms: int | None, now_ms: int) -> str:
     return "just now"
 
 
+def escaped(text: str) -> str:
+    """Text in which nothing steers a terminal or starts a new line."""
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape", "replace").decode()
+        for one in text.encode("utf-8", "replace").decode()
+    )
+
+
 def human_span(duration_ms: int) -> str:
     """A duration in whole units, rounded down: `7d`, `1d 12h`, `1h 30m`, `0s`."""
     units = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))

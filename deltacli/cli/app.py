@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -16,6 +17,8 @@ from deltacli.errors import DeltaCliError, StorageError, UsageError
 
 def main() -> NoReturn:
     """The console script."""
+    # systemd and Kubernetes stop a job so; it ends as with Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deltacli.errors import DeltaCliError, Interrupted
+from deltacli.units import escaped
 
 
 def failure_text(error: DeltaCliError, *, as_json: bool) -> str:
@@ -19,9 +20,9 @@ def failure_text(error: DeltaCliError, *, as_json: bool) -> str:
         }
         return json_text.dump(body).decode("utf-8", "replace")
     if isinstance(error, Interrupted):
-        return printable(error.message)
-    text = f"error: {printable(error.message)}"
-    return f"{text}\nhint: {printable(error.hint)}" if error.hint else text
+        return escaped(error.message)
+    text = f"error: {escaped(error.message)}"
+    return f"{text}\nhint: {escaped(error.hint)}" if error.hint else text
 
 
 def failure_of(error: BaseException) -> DeltaCliError:
@@ -36,11 +37,3 @@ def failure_of(error: BaseException) -> DeltaCliError:
     )
     bug.__cause__ = error
     return bug
-
-
-def printable(text: str) -> str:
-    """Text for stderr in which nothing steers the terminal or starts a new line."""
-    return "".join(
-        one if one.isprintable() else one.encode("unicode_escape", "replace").decode()
-        for one in text.encode("utf-8", "replace").decode()
-    )

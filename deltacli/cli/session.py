@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from deltacli.cli.failure import failure_text, printable
+from deltacli.cli.failure import failure_text
 from deltacli.cli.options import CommonOptions
 from deltacli.errors import DeltaCliError, NotFound, StorageError, UsageError
 from deltacli.operations.records import Document, Listing, Report, check_fields
 from deltacli.render.formats import Format
 from deltacli.storage import LogStore, open_store
-from deltacli.units import human_size, iso_time, parse_instant, parse_zone
+from deltacli.units import escaped, human_size, iso_time, parse_instant, parse_zone
 
 if TYPE_CHECKING:
     # Imported where they are used: not every command rebuilds a state, and start-up counts.
@@ -197,6 +197,8 @@ class Session:
         for path in (self.options.output_file, beside):
             if path is not None:
                 _check_place(path)
+        if beside is not None and os.path.exists(beside) and not os.path.isfile(beside):
+            raise UsageError(f"{beside} is not a file", hint="name a file; others stay as they are")
 
     def show_reports(self, reports: Sequence[Report], *, many: bool = False) -> None:
         """Write reports to one place: one as it is, many side by side."""
@@ -248,11 +250,7 @@ class Session:
         """Whether to go on: by --yes, or by the answer on a terminal, No by default."""
         if yes:
             return True
-        if not _is_terminal(sys.stdin) or not _is_terminal(sys.stderr):
-            raise UsageError(
-                "this changes the table, and nobody can be asked here",
-                hint="--yes goes on without a question, --dry-run only shows the plan",
-            )
+        self.need_terminal()
         from deltacli.render.table import People, show_document
 
         people = People(
@@ -267,6 +265,14 @@ class Session:
             self.note("nothing was changed")
         return answer
 
+    def need_terminal(self) -> None:
+        """Raise UsageError where nobody can be asked."""
+        if not _is_terminal(sys.stdin) or not _is_terminal(sys.stderr):
+            raise UsageError(
+                "this changes the table, and nobody can be asked here",
+                hint="--yes goes on without a question, --dry-run only shows the plan",
+            )
+
     @property
     def progress(self) -> _Progress:
         return self._progress
@@ -274,7 +280,7 @@ class Session:
     def write_beside(self, path: str, text: str) -> None:
         """Write a file of its own, whole or not at all."""
         with _whole_file(path) as write:
-            write(text.encode())
+            write(text.encode("utf-8", "backslashreplace"))
 
     # -- talk ----------------------------------------------------------------------------
 
@@ -300,7 +306,7 @@ class Session:
         if not self.options.quiet:
             self._progress.clear()
             with contextlib.suppress(OSError):
-                print(printable(message), file=sys.stderr)
+                print(escaped(message), file=sys.stderr)
 
     def _shows_progress(self) -> bool:
         options = self.options

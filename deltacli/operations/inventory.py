@@ -15,6 +15,7 @@ from deltacli.storage import Walked, group_by_folder
 InventoryRow = tuple[str, int, int]
 COLUMNS = ("path", "length", "isDir", "modificationTime")
 _BATCH = 1 << 16
+_MOST_BYTES = 1 << 53
 # As seconds this would be the year 5138.
 _MILLISECONDS = 100_000_000_000
 
@@ -33,7 +34,7 @@ def read_inventory(
                 columns = (column.to_pylist() for column in _checked(batch))
                 for path, length, _, modified_ms in zip(*columns, strict=True):
                     yield decode(path), length, modified_ms
-    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+    except (pa.ArrowException, ValueError, KeyError, OverflowError, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UsageError(
             f"the inventory {name} cannot be read: {reason}",
@@ -91,6 +92,11 @@ def _checked(batch: Any) -> list[Any]:
                 f"the inventory's column {name} has rows without a value",
                 hint="a file of unknown age could be one that is being written",
             )
+    largest = pc.max(files.column("length")).as_py()
+    if largest is not None and largest >= _MOST_BYTES:
+        raise UsageError(
+            f"the inventory has a file of {largest} bytes", hint="length is a file's size in bytes"
+        )
     earliest = pc.min(files.column("modificationTime")).as_py()
     if earliest is not None and earliest < _MILLISECONDS:
         raise UsageError(

@@ -46,6 +46,11 @@ def lite_range(recent: RecentLog) -> LiteRange:
             hint="run a full vacuum once; it leaves what --mode lite needs",
             location=snapshot.store.location,
         )
+    return commits_due(recent, known)
+
+
+def commits_due(recent: RecentLog, known: int | None) -> LiteRange:
+    """The commits between what was vacuumed before and the threshold."""
     last = recent.last_before(recent.delete_before_ms)
     after = -1 if known is None else known
     return LiteRange(recent, [one for one in recent.commits if after < one.version <= last], last)

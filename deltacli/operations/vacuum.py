@@ -27,7 +27,7 @@ from deltacli.delta.writable import check_writable
 from deltacli.errors import Refused, StorageError, UsageError
 from deltacli.operations.checksums import check_against_checksum
 from deltacli.operations.inventory import InventoryRow, listed_by
-from deltacli.operations.lite import LiteRange, candidates_of_log, lite_range
+from deltacli.operations.lite import LiteRange, candidates_of_log, commits_due, lite_range
 from deltacli.operations.readable import Readable, readable_after
 from deltacli.storage import LogStore, Walked
 from deltacli.units import human_size, human_span, iso_time
@@ -54,7 +54,7 @@ class VacuumRequest:
 
     retain_ms: int | None = None
     mode: str = FULL
-    prefix: str = ""
+    prefix: str | None = None
     inventory: Callable[[], Iterator[InventoryRow]] | None = None
     allow_short_retention: bool = False
     allow_nested: bool = False
@@ -76,7 +76,7 @@ class VacuumPlan:
     reasons: Any
     listed_bytes: int
     readable: Readable
-    vacuumed_up_to: int | None
+    vacuumed_up_to: Callable[[], int | None]
     warnings: tuple[str, ...]
 
     @property
@@ -133,6 +133,8 @@ def plan_vacuum(
         look.delete_before_ms,
     )
     found = engine().find_unreferenced(snapshot.store, search, look.on_listed)
+    if prefix and not found.listed and not snapshot.store.has_folders:
+        raise UsageError(f"there is no file below {prefix!r}", hint="name a folder of the table")
     totals = look.references.totals
     check_against_checksum(snapshot.sound, totals, "which files are live is not certain")
     readable = readable_after(look.recent, look.references, found)
@@ -152,7 +154,7 @@ def plan_vacuum(
         reasons_of(found.names, look.expired),
         size + look.references.bytes_inside + found.spared_bytes,
         readable,
-        _vacuumed_up_to(look, found, mode, prefix, lite),
+        lambda: _vacuumed_up_to(look, found, mode, prefix),
         tuple(warnings),
     )
 
@@ -208,9 +210,9 @@ def _refuse_inside_another_table(store: LogStore) -> None:
 
 def _checked_prefix(store: LogStore, request: VacuumRequest, hides: HiddenNames) -> str:
     """The one folder to be vacuumed, as it is called on storage."""
-    prefix = request.prefix.strip("/")
-    if not request.prefix:
+    if request.prefix is None:
         return ""
+    prefix = request.prefix.strip("/")
     if request.mode == LITE or request.inventory:
         raise UsageError(
             "--prefix limits a full listing only", hint="leave out --mode lite and --inventory"
@@ -273,7 +275,8 @@ class Look:
 
     @property
     def delete_before_ms(self) -> int:
-        return self.now_ms - self.retention_ms
+        # Nothing is older than 1970, however long the retention.
+        return max(self.now_ms - self.retention_ms, 0)
 
     @cached_property
     def references(self) -> References:
@@ -326,21 +329,12 @@ def reasons_of(names: Any, expired: list[Any]) -> Any:
     )
 
 
-def _vacuumed_up_to(
-    look: Look, found: Unreferenced, mode: str, prefix: str, lite: LiteRange | None
-) -> int | None:
+def _vacuumed_up_to(look: Look, found: Unreferenced, mode: str, prefix: str) -> int | None:
     """The version up to which nothing removed will be left, if that is news (V-42)."""
     if prefix or mode == INVENTORY:
         return None
-    if lite is not None:
-        done = lite.done(found, look.references)
-    elif pc.any(pc.is_in(found.spared, value_set=concat(look.expired))).as_py():
-        # Removed, but too young on storage: a lite vacuum must find it later.
-        return None
-    else:
-        # A writer's clock may have been ahead: its tombstones are younger than its commits.
-        done = look.recent.last_before(look.delete_before_ms - _DAY_MS)
     known = read_vacuum_state(look.snapshot.store, look.snapshot.version)
+    done = commits_due(look.recent, known).done(found, look.references)
     return done if done > (-1 if known is None else known) else None
 
 

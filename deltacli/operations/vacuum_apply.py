@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from deltacli.delta.actions import BadAction, parse_line
+import pyarrow.compute as pc
+
+from deltacli.delta.actions import BadAction, Json, parse_line, parse_metadata, parse_protocol
+from deltacli.delta.columns import path_array, texts_of
 from deltacli.delta.commit import Change
 from deltacli.delta.engine import Engine
 from deltacli.delta.paths import LOG
@@ -24,6 +27,7 @@ from deltacli.errors import (
     CorruptLog,
     DeltaCliError,
     Interrupted,
+    PartlyDone,
     Refused,
     StorageError,
 )
@@ -33,7 +37,8 @@ from deltacli.storage import LogStore, prove_put_if_absent
 from deltacli.units import human_span
 
 _BATCH = 1000
-_LOOK_SECONDS = 10.0
+# A listing of the log costs about as much as a batch of deletions on a local disk.
+_LOOK_SECONDS = 0.2
 OnProgress = Callable[[str, int, int, int], None]
 
 
@@ -44,7 +49,7 @@ class Deletion:
     num_deleted: int = 0
     bytes_deleted: int = 0
     num_directories: int = 0
-    num_kept: int = 0
+    kept: set[str] = field(default_factory=set)
     failures: list[tuple[str, str]] = field(default_factory=list)
     start_version: int | None = None
     end_version: int | None = None
@@ -56,7 +61,7 @@ class Deletion:
             "numDeleted": self.num_deleted,
             "bytesDeleted": self.bytes_deleted,
             "numDirectoriesDeleted": self.num_directories,
-            "numReferencedAgain": self.num_kept,
+            "numReferencedAgain": len(self.kept),
             "failures": [{"path": path, "error": error} for path, error in self.failures],
             "startVersion": self.start_version,
             "endVersion": self.end_version,
@@ -88,9 +93,11 @@ def apply_vacuum(
             # START stands after all commits so far: whatever came back is known by now.
             watch.look()
         _delete_and_log(plan, engine, watch, done, on_progress)
-    if plan.vacuumed_up_to is not None and not done.failures and done.stopped is None:
+    if not done.failures and done.stopped is None:
         try:
-            write_vacuum_state(plan.store, plan.vacuumed_up_to)
+            version = plan.vacuumed_up_to()
+            if version is not None:
+                write_vacuum_state(plan.store, version)
         except StorageError as error:
             done.warnings.append(f"the state for --mode lite was not written: {error.message}")
     return done
@@ -179,6 +186,7 @@ def _delete_and_log(
         _delete_files(plan, engine(), watch, done, on_progress)
         for folder in plan.found.folders:
             done.num_directories += plan.store.remove_folder(folder)
+        _check_afterwards(plan, watch, done)
         completed = not done.failures
     except KeyboardInterrupt:
         done.stopped = Interrupted(f"interrupted: {_how_far(plan, done)}")
@@ -188,6 +196,20 @@ def _delete_and_log(
     finally:
         if done.start_version is not None:
             _commit_end(plan, engine, done, completed=completed)
+
+
+def _check_afterwards(plan: VacuumPlan, watch: _Watch, done: Deletion) -> None:
+    """Say so if a file came back at the very moment when it was deleted."""
+    watch.look()
+    came_back = watch.referenced - done.kept
+    lost = pc.filter(plan.found.names, pc.is_in(plan.found.names, value_set=path_array(came_back)))
+    if len(lost):
+        raise PartlyDone(
+            f"another writer brought back {len(lost):,} files while they were being deleted, for "
+            f"instance {texts_of(lost)[0]}",
+            hint="undo that commit: those versions of the table cannot be read",
+            location=plan.store.location,
+        )
 
 
 def _how_far(plan: VacuumPlan, done: Deletion) -> str:
@@ -211,7 +233,7 @@ def _delete_files(
         for names, lengths in plan.batches(_BATCH):
             watch.look_again()
             kept = watch.referenced.intersection(names)
-            done.num_kept += len(kept)
+            done.kept |= kept
             chosen = [name for name in names if name not in kept]
             with lock:
                 sizes.update(zip(names, lengths, strict=True))
@@ -237,6 +259,7 @@ class _Watch:
     """What other writers refer to while we delete (V-62): RESTORE may bring files back."""
 
     def __init__(self, snapshot: Snapshot):
+        self._snapshot = snapshot
         self._store = snapshot.store
         self._version = snapshot.version
         self._references = References(snapshot, Root(snapshot.store), 0)
@@ -262,6 +285,15 @@ class _Watch:
             self._version = version
         self._looked = time.monotonic()
 
+    def _is_as_before(self, key: str, body: Json) -> bool:
+        """Whether a commit only repeats what the table has, as RESTORE does."""
+        try:
+            if key == "protocol":
+                return parse_protocol(body) == self._snapshot.protocol
+            return parse_metadata(body) == self._snapshot.metadata
+        except BadAction:
+            return False
+
     def _read(self, path: str) -> None:
         for number, line in enumerate(self._store.read(path).split(b"\n"), 1):
             try:
@@ -271,7 +303,7 @@ class _Watch:
             if action is None:
                 continue
             key, body = action
-            if key in ("protocol", "metaData"):
+            if key in ("protocol", "metaData") and not self._is_as_before(key, body):
                 raise Conflict(
                     f"{path} of another writer changed the table's {key}: the plan may not hold",
                     hint="run it again",

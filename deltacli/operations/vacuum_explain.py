@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from deltacli.delta.columns import path_array
 from deltacli.delta.engine import Engine, FileBatch, Search
 from deltacli.delta.hidden import hidden_names
-from deltacli.delta.paths import decode_path, is_absolute
+from deltacli.delta.paths import decode_path
 from deltacli.delta.retention import Why
 from deltacli.delta.root import Root
 from deltacli.delta.snapshot import Snapshot
@@ -77,7 +78,7 @@ def explain_vacuum(
 
 
 def _name_of(store: LogStore, root: Root, path: str) -> str:
-    if is_absolute(path):
+    if path.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path):
         name = root.inside(path)
         if name is None:
             raise UsageError(
@@ -136,7 +137,9 @@ def _by_place(look: Look, name: str, entry: Entry | None) -> Verdict | None:
             location=store.location,
         )
     if entry.is_folder:
-        return Verdict("kept", "folder", "folders are removed only once they are empty and old")
+        raise UsageError(
+            f"{name!r} is a folder", hint="--explain is about files; a plan lists empty directories"
+        )
     return None
 
 

@@ -49,9 +49,9 @@ FILE_FIELDS = ("path", "sizeInBytes", "modificationTime", "reason")
 _ROWS = 1 << 16
 
 
-def plan_report(plan: VacuumPlan, *, with_location: bool = False) -> Report:
+def plan_report(plan: VacuumPlan, *, dry_run: bool, with_location: bool = False) -> Report:
     """The plan as it is before anything is done; with whole URLs beside those of other tables."""
-    document = Document(plan_values(plan, dry_run=True), "vacuum")
+    document = Document(plan_values(plan, dry_run=dry_run), "vacuum")
     return Report(document, _files(plan, with_location), "files")
 
 

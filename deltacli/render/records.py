@@ -9,6 +9,7 @@ from typing import Any
 from deltacli.delta import json_text
 from deltacli.operations.records import Columns, Document, Listing, Pending, Report, Row
 from deltacli.render.formats import Format
+from deltacli.units import escaped
 
 Write = Callable[[bytes], Any]
 
@@ -180,12 +181,9 @@ def _cell(value: Any) -> str:
     return json_text.dump(value).decode()
 
 
-_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\x1b": "\\x1b"})
-
-
 def _plain(text: str) -> str:
     """One cell of a line: no character in it may end the cell, the line or the terminal's peace."""
-    return text.translate(_ESCAPES) if not text.isprintable() else text
+    return text if text.isprintable() else escaped(text)
 
 
 def _csv_line(cells: Iterable[str]) -> bytes:

@@ -14,7 +14,7 @@ from rich.text import Text
 from deltacli.delta import json_text
 from deltacli.errors import UsageError
 from deltacli.operations.records import Columns, Document, Listing, Pending, Row
-from deltacli.units import human_age, human_size, iso_time, parse_instant
+from deltacli.units import escaped, human_age, human_size, iso_time, parse_instant
 
 _ROWS_A_TABLE = 1000
 _SIZES = {
@@ -184,7 +184,7 @@ def _value_text(name: str, value: Any, people: People, *, short: bool = False) -
     if isinstance(value, list):
         separator = ", " if all(isinstance(one, str) for one in value) else "\n"
         return Text(_printable(separator.join(_inline(one) for one in value)))
-    return Text(_printable(str(value)))
+    return Text(escaped(str(value)) if short else _printable(str(value)))
 
 
 _SAYS_NOTHING = (None, "", "[]", "{}", "null", "false", False)

@@ -48,7 +48,7 @@ def test_a_dry_run_lists_every_file_in_every_format(tmp_path: Path, deltacli: De
     place = make(tmp_path / "t", garbage=1200)
     before = files(place)
     plain = deltacli("vacuum", place, "--dry-run")
-    assert (plain.code, plain.stderr) == (0, "")
+    assert (plain.code, plain.stderr) == (0, "note: empty folders that would go too: 1\n")
     rows = [line.split("\t") for line in plain.stdout.splitlines()]
     assert rows[0] == ["gone", "4", "2001-09-09T01:46:40.000Z", "tombstone"]
     assert len(rows) == 1201
@@ -366,3 +366,36 @@ def test_the_shape_of_the_output_goes_by_the_tables_asked_for(
     assert lines[0] == "path,sizeInBytes,modificationTime,reason,location"
     assert len(lines) == 1 + 3 + 3
     assert len(deltacli("vacuum", place, also, "--yes", "-o", "csv").stdout.splitlines()) == 3
+
+
+def test_odd_requests_are_refused(tmp_path: Path, deltacli: Deltacli) -> None:
+    place = make(tmp_path / "t")
+    (tmp_path / "pipe").write_text("")
+    os.mkfifo(tmp_path / "fifo")
+    head = tmp_path / "i.csv"
+    head.write_text("path,path,length,isDir,modificationTime\na,b,1,false,1000000000000\n")
+    for arguments in (
+        ("--prefix", "", "--dry-run"),
+        ("--metrics-file", tmp_path / "fifo", "--dry-run"),
+        ("--inventory", head, "--dry-run"),
+        ("--explain", "p=1"),
+        ("--explain", "live", "--yes"),
+    ):
+        result = deltacli("vacuum", place, *arguments)
+        assert (result.code, result.stdout) == (2, ""), arguments
+    assert deltacli("vacuum", f"{place}@v0", "--explain", "live").code == 2
+    assert deltacli("vacuum", "a", "b", "--dry-run", "-o", "json").json == []
+    several = deltacli("vacuum", place, "nowhere", "--dry-run", "-q").stderr
+    assert several.startswith("error: nowhere: ")
+
+
+def test_names_of_files_do_not_forge_lines(tmp_path: Path, deltacli: Deltacli) -> None:
+    place = make(tmp_path / "t", garbage=0)
+    store = LocalStore(str(place))
+    evil = "x\n/etc/passwd\t1\u202e\x9b\x7f"
+    store.put(evil, b"")
+    os.utime(place / evil, (1e9, 1e9))
+    for fmt in ("tsv", "table"):
+        text = deltacli("vacuum", place, "--dry-run", "-o", fmt).stdout
+        assert all(one.isprintable() for line in text.split("\n") for one in line.replace("\t", ""))
+        assert not any(line.startswith("/etc") for line in text.splitlines())

@@ -17,6 +17,7 @@ from deltacli.errors import DeltaCliError, Interrupted, PartlyDone, Refused, Usa
 from deltacli.render.formats import Format
 
 if TYPE_CHECKING:
+    from deltacli.delta.snapshot import Snapshot
     from deltacli.operations.inventory import InventoryRow
     from deltacli.operations.records import Report
     from deltacli.operations.vacuum import VacuumPlan, VacuumRequest
@@ -29,6 +30,10 @@ EXAMPLES = (
     ("deltacli vacuum ./orders --explain part-0.parquet", "why a file is kept"),
     ("deltacli vacuum ./orders --retain 30d --prefix date=2026-01-31", "one partition"),
 )
+
+
+# Characters of an earlier metrics file that are looked at.
+_MOST_METRICS = 10_000_000
 
 
 class Mode(StrEnum):
@@ -88,14 +93,14 @@ def vacuum(
         typer.Option("--inventory-encoding", help="How paths of the inventory are written."),
     ] = Encoding.NONE,
     prefix: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--prefix",
             metavar="FOLDER",
             help="Only this folder, named as on storage.",
             show_default=False,
         ),
-    ] = "",
+    ] = None,
     explain: Annotated[
         str | None,
         typer.Option(
@@ -171,11 +176,15 @@ def vacuum(
         _explain(session, tables, request, explain)
         return
     session.check_report(DOCUMENT_FIELDS, (*FILE_FIELDS, "location"), beside=metrics_file)
+    if not dry_run and not yes:
+        session.need_terminal()
     wish = _Wish(request, dry_run, yes, log_commits, allow_large)
     runs, reports, failures = _vacuum_all(session, tables, wish)
     silent = options.quiet and not dry_run and options.output is Format.AUTO
     try:
-        if reports and not (silent and not options.output_file and not options.fields):
+        if (reports or len(tables) > 1) and not (
+            silent and not options.output_file and not options.fields
+        ):
             session.show_reports(reports, many=len(tables) > 1)
     finally:
         if metrics_file is not None:
@@ -206,12 +215,12 @@ def _explain(session: Session, tables: list[str], request: VacuumRequest, path: 
 
     if len(tables) != 1:
         raise UsageError("--explain is about one table", hint="name one TABLE")
-    if request.prefix or request.inventory or request.mode != Mode.FULL:
+    if request.prefix is not None or request.inventory or request.mode != Mode.FULL:
         raise UsageError(
             "--explain tells what a full vacuum does",
             hint="leave out --mode lite, --prefix and --inventory",
         )
-    snapshot = session.snapshot(tables[0])
+    snapshot = _newest(session, tables[0])
     session.warn(snapshot.warnings)
     session.show(explain_vacuum(snapshot, session.engine, request, path, now_ms=session.now_ms))
 
@@ -248,6 +257,8 @@ def _vacuum_all(
         except (Exception, KeyboardInterrupt) as raised:
             error = failure_of(raised)
             error.location = error.location or table
+            if len(tables) > 1:
+                error.message = f"{table}: {error.message}"
             run.exit_code = error.exit_code
             failures.append(error)
             if isinstance(error, Interrupted):
@@ -264,11 +275,7 @@ def _vacuum_one(
     from deltacli.operations.vacuum import plan_vacuum
     from deltacli.operations.vacuum_report import plan_report, result_report
 
-    if "@" in table and session.open(table)[1] is not None:
-        raise UsageError(
-            "vacuum goes by the newest version", hint="leave the version out of the table's name"
-        )
-    snapshot = session.snapshot(table)
+    snapshot = _newest(session, table)
     with session.progress:
         plan = plan_vacuum(
             snapshot,
@@ -278,8 +285,10 @@ def _vacuum_one(
             on_progress=session.progress,
         )
     session.warn([*snapshot.warnings, *plan.warnings])
-    report = plan_report(plan, with_location=many)
+    report = plan_report(plan, dry_run=wish.dry_run, with_location=many)
     if wish.dry_run:
+        if plan.found.folders:
+            session.note(f"empty folders that would go too: {len(plan.found.folders):,}")
         return report, None
     if plan.deletes_anything:
         _refuse_large(plan, wish)
@@ -293,6 +302,14 @@ def _vacuum_one(
         )
     session.warn(done.warnings)
     return result_report(plan, done.values(), with_location=many), done.stopped
+
+
+def _newest(session: Session, table: str) -> Snapshot:
+    if "@" in table and session.open(table)[1] is not None:
+        raise UsageError(
+            "vacuum goes by the newest version", hint="leave the version out of the table's name"
+        )
+    return session.snapshot(table)
 
 
 def _refuse_large(plan: VacuumPlan, wish: _Wish) -> None:
@@ -313,7 +330,7 @@ def _write_metrics(session: Session, path: str, runs: list[TableRun]) -> None:
 
     try:
         with open(path, encoding="utf-8") as file:
-            earlier = values_before(file.read(), LAST_SUCCESS)
+            earlier = values_before(file.read(_MOST_METRICS), LAST_SUCCESS)
     except (OSError, UnicodeDecodeError):
         earlier = {}
     metrics = [Metric(*one) for one in gauges(runs, session.now_ms / 1000, earlier)]
