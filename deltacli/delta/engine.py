@@ -152,12 +152,13 @@ class Search:
     """Files that no kept version needs are looked for in `listed`.
 
     `protected` are columns of names. Only what was modified before `delete_before_ms` is
-    found, and nothing of unknown age.
+    found, and nothing of unknown age. A list made elsewhere `may_repeat` a file.
     """
 
     listed: Iterator[Walked]
     protected: Iterator[Any]
     delete_before_ms: int
+    may_repeat: bool = False
 
 
 @dataclass(frozen=True)

@@ -82,9 +82,7 @@ class References:
         total = self.totals
         total.files += batch.num_rows
         total.bytes += pc.sum(batch.column("size")).as_py() or 0
-        names = self.names(batch.column("path"))
-        self._count_inside(batch, names, are_live=True)
-        yield Why.LIVE, names
+        yield Why.LIVE, self._counted_names(batch, are_live=True)
         if "deletionVector" in batch.schema.names:
             vectors = batch.column("deletionVector")
             cardinality = pc.struct_field(vectors, ["cardinality"])
@@ -119,9 +117,7 @@ class References:
             )
         fresh = batch.filter(kept)
         if fresh.num_rows:
-            names = self.names(fresh.column("path"))
-            self._count_inside(fresh, names, are_live=False)
-            yield Why.TOMBSTONE, names
+            yield Why.TOMBSTONE, self._counted_names(fresh, are_live=False)
             if "deletionVector" in fresh.schema.names:
                 yield Why.TOMBSTONE, self._vector_names(fresh.column("deletionVector"))
         expired = batch.filter(pc.invert(kept))
@@ -136,16 +132,17 @@ class References:
             return paths
         return path_array([name for path in paths.to_pylist() for name in self.root.names(path)])
 
-    def _count_inside(self, batch: Any, names: Any, *, are_live: bool) -> None:
-        """Add up the sizes of files below the root and the prefix."""
-        if "size" not in batch.schema.names:
-            return
-        paths, sizes = batch.column("path"), batch.column("size")
+    def _counted_names(self, batch: Any, *, are_live: bool) -> Any:
+        """The names of a batch; sizes of those below the root and the prefix are added up."""
+        paths = batch.column("path")
+        has_sizes = "size" in batch.schema.names
+        sizes = batch.column("size") if has_sizes else pa.nulls(len(paths), pa.int64())
         prefix = f"{self.prefix}/" if self.prefix else ""
+        names = self.names(paths)
         if names is paths:
             inside = sizes.filter(pc.starts_with(paths, prefix)) if prefix else sizes
             self.bytes_inside += pc.sum(inside).as_py() or 0
-            return
+            return names
         for path, size in zip(paths.to_pylist(), sizes.to_pylist(), strict=True):
             own = list(self.root.names(path)) if path else []
             if any(name.startswith(prefix) for name in own):
@@ -154,6 +151,7 @@ class References:
                 self.num_outside += 1
                 if len(self.outside) < 3:
                     self.outside.append(path)
+        return names
 
     def _vector_names(self, vectors: Any) -> Any:
         """Names of vectors' files. Many vectors lie in one file, so they are looked up once."""

@@ -190,14 +190,11 @@ class _Left:
             return False
 
     def result(self, listed: int, folders: _Folders, protected: _NameSet) -> Unreferenced:
-        # An inventory may name a file twice.
-        found = (
-            self._all(self._found)
-            .group_by("name")
-            .aggregate([("size", "max"), ("modified", "max")])
-        )
-        found = found.rename_columns({"size_max": "size", "modified_max": "modified"})
-        found, spared = found.sort_by("name"), self._all(self._spared)
+        found, spared = self._all(self._found), self._all(self._spared)
+        if self._search.may_repeat:
+            once = found.group_by("name").aggregate([("size", "max"), ("modified", "max")])
+            found = once.rename_columns({"size_max": "size", "modified_max": "modified"})
+        found = found.sort_by("name")
         names = found["name"].combine_chunks()
         has_folders = self._store.has_folders
         return Unreferenced(

@@ -131,6 +131,7 @@ def plan_vacuum(
         look.listed(request, hides, prefix, lite),
         look.protected(),
         look.delete_before_ms,
+        may_repeat=request.inventory is not None,
     )
     found = engine().find_unreferenced(snapshot.store, search, look.on_listed)
     if prefix and not found.listed and not snapshot.store.has_folders:
