@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -30,6 +31,45 @@ AllowCatalogOpt = Annotated[
 ]
 
 
+AtOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="V|TIME",
+        help="A version (42), a time (2026-01-31, 2026-01-31T10:00+01:00) or an age "
+        "(3 days ago, 12h, 30m, yesterday).",
+        show_default=False,
+    ),
+]
+
+
+class Engine(StrEnum):
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+EngineOpt = Annotated[
+    Engine, typer.Option("--engine", help="Who does the work; auto takes Spark where it pays.")
+]
+SparkMasterOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--spark-master",
+        metavar="URL",
+        help="Where Spark runs: local[4], spark://host:7077, yarn, k8s://…",
+        show_default=False,
+    ),
+]
+SparkConfOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--spark-conf",
+        metavar="KEY=VALUE",
+        help="A setting for Spark; may be repeated.",
+        show_default=False,
+    ),
+]
 DryRunOpt = Annotated[
     bool, typer.Option("--dry-run", help="Show the whole plan and change nothing.")
 ]

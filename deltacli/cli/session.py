@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deltacli.delta.engine import Engine
     from deltacli.delta.segment import LogListing
     from deltacli.delta.snapshot import Snapshot
+    from deltacli.spark.session import SparkSettings
 
 
 class Session:
@@ -68,6 +69,14 @@ class Session:
 
         self.explain("checkpoints are read by the local engine (pyarrow)")
         return LocalEngine()
+
+    def spark_settings(self, master: str | None, conf: list[str] | None) -> SparkSettings:
+        """Where and how a Spark of ours would run."""
+        from deltacli.spark.session import SparkSettings, parse_conf
+
+        settings = SparkSettings(master or "local[*]", parse_conf(conf))
+        self.explain(f"Spark runs on {settings.master}")
+        return settings
 
     def snapshot(
         self, table: str, at: str | None = None, *, allow_catalog_managed: bool = False

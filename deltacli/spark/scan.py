@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from deltacli.delta.arrow_types import arrow_type
 from deltacli.delta.history import file_times, find_action, in_commit_times, stamp_of
 from deltacli.delta.scan import (
     CHANGE_TYPE,
@@ -303,30 +304,6 @@ def _entry_table(chosen: Sequence[ScanFile], own: Sequence[Field]) -> Any:
         ]
         columns[f"__deltacli_own_{field.name}"] = pa.array(values, arrow_type(field.type))
     return pa.table(columns)
-
-
-def arrow_type(data_type: Any) -> Any:
-    """The Arrow type of a partition value."""
-    plain = {
-        "string": pa.string(),
-        "long": pa.int64(),
-        "integer": pa.int32(),
-        "short": pa.int16(),
-        "byte": pa.int8(),
-        "float": pa.float32(),
-        "double": pa.float64(),
-        "boolean": pa.bool_(),
-        "binary": pa.binary(),
-        "date": pa.date32(),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "timestamp_ntz": pa.timestamp("us"),
-    }
-    decimal = data_type.decimal if isinstance(data_type, Primitive) else None
-    if decimal is not None:
-        return pa.decimal128(*decimal)
-    if not isinstance(data_type, Primitive) or data_type.name not in plain:
-        raise Refused(f"partition columns of type {data_type} are not read")
-    return plain[data_type.name]
 
 
 def _block_table(chosen: Sequence[ScanFile]) -> Any:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from deltacli.errors import StorageError, UsageError
+from deltacli.errors import CorruptLog, StorageError, UsageError
 from deltacli.spark.cache import cache_folder
 from deltacli.spark.java import Java, find_java
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 # What makes a short local session start in half the time: classes come from an archive that
 # the first session leaves behind, and only the quick compiler works.
+_ARCHIVE_SECONDS = 20.0
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 
@@ -90,15 +93,13 @@ def _archive_options(java: Java) -> str:
     import pyspark
 
     archive = cache_folder() / f"spark-{pyspark.__version__}-java-{java.version}.jsa"
+    for made in sorted(archive.parent.glob(f"{archive.name}.*")):
+        # Java writes it for some seconds after the session's end.
+        if time.time() - made.stat().st_mtime > _ARCHIVE_SECONDS:
+            made.replace(archive)
     if archive.exists():
-        return f"-XX:SharedArchiveFile={archive}"
+        return f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
     return f"-XX:ArchiveClassesAtExit={archive}.{os.getpid()} -Xlog:cds=off -Xlog:cds+dynamic=off"
-
-
-def keep_archive() -> None:
-    """Give the archive that this process's session left behind its name."""
-    for made in cache_folder().glob(f"*.jsa.{os.getpid()}"):
-        made.replace(made.with_suffix(""))
 
 
 def parse_conf(pairs: list[str] | None) -> dict[str, str]:
@@ -118,3 +119,40 @@ def parse_conf(pairs: list[str] | None) -> dict[str, str]:
 def _first_line(exc: BaseException) -> str:
     lines = str(exc).strip().splitlines()
     return lines[0] if lines else type(exc).__name__
+
+
+@contextlib.contextmanager
+def spark_errors() -> Iterator[None]:
+    """Spark's errors as ours: what is wrong with a question, and what went wrong with an answer."""
+    from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+    try:
+        yield
+    except (AnalysisException, ParseException) as exc:
+        if "PATH_NOT_FOUND" in str(exc):
+            raise CorruptLog(
+                f"a data file is missing: {_first_line(exc)}",
+                hint="restore the file, or read a version without it",
+            ) from exc
+        raise UsageError(
+            f"Spark does not accept this: {_first_line(exc)}", hint="check names and types"
+        ) from exc
+    except (PySparkException, OSError) as exc:
+        raise StorageError(
+            f"Spark could not read the data: {_first_line(exc)}",
+            hint="data files may be missing or broken; --debug shows all that Spark says",
+        ) from exc
+    except Exception as exc:
+        if not type(exc).__module__.startswith("py4j"):
+            raise
+        raise StorageError(
+            f"Spark failed: {_cause(exc)}",
+            hint="data files may be missing or broken; --debug shows all that Spark says",
+        ) from exc
+
+
+def _cause(exc: Exception) -> str:
+    """The line of a Java stack that says something."""
+    lines = [line.strip() for line in str(exc).splitlines()]
+    telling = [line for line in lines if line.startswith("Caused by:")] or lines[1:2] or lines
+    return telling[0].removeprefix("Caused by: ") if telling else type(exc).__name__

@@ -175,7 +175,7 @@ def test_the_protocols_example_of_a_vector_path() -> None:
     assert vector_location({"storageType": "i", "pathOrInlineDv": "0000"}, "file:///t") is None
 
 
-@pytest.mark.parametrize("text", ["abc", "abcd\\", "#####"])
+@pytest.mark.parametrize("text", ["abc", "abcd\\", "ab cd"])
 def test_what_is_no_z85(text: str) -> None:
     with pytest.raises(ValueError, match="Z85"):
         z85_decode(text)

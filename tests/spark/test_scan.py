@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import math
 import os
 import unicodedata
 from collections import Counter
@@ -24,53 +23,18 @@ from deltacli.storage import open_store
 from deltacli.storage.local import LocalStore
 from tests.builder import TableBuilder, add, column, features, metadata, protocol, remove
 from tests.delta.test_bitmaps import inline, stored
+from tests.rows import NOT_COMPARED, multiset, with_rows
 from tests.test_golden import GOLDEN, expectations
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 from deltacli.spark.scan import read, read_changes
 
 
-def canonical(value: Any) -> Any:
-    """A value that compares with another reader's."""
-    if isinstance(value, dict):
-        return tuple(sorted((key, repr(canonical(one))) for key, one in value.items()))
-    if isinstance(value, list | tuple):
-        return tuple(canonical(one) for one in value)
-    if isinstance(value, float) and math.isnan(value):
-        return "nan"
-    if isinstance(value, datetime.datetime):
-        return value.isoformat()
-    return value
-
-
-def multiset(rows: list[dict[str, Any]]) -> Counter[str]:
-    return Counter(repr([(key, canonical(row[key])) for key in sorted(row)]) for row in rows)
-
-
 def rows_of(frame: Any) -> list[dict[str, Any]]:
     return list(frame.toArrow().to_pylist())
 
 
-def golden() -> list[Any]:
-    found = [name for name, one in expectations().items() if one.get("rows") is not None]
-    return found or [pytest.param("none", marks=pytest.mark.skip(reason=f"no tables in {GOLDEN}"))]
-
-
-# The reader of the comparison takes mapped columns for missing ones, and Spark's Arrow
-# conversion stumbles over nulls in arrays of variants.
-NOT_COMPARED = {
-    "delta-golden/data-skipping-basic-stats-all-types-columnmapping-name",
-    "delta-golden/table-with-columnmapping-mode-id",
-    "delta-golden/table-with-icebegCompatV2Enabled",
-    "delta-kernel/data-reader-primitives-column-mapping-name",
-    "delta-kernel/spark-shredded-variant-preview-delta",
-    "delta-rs/spark-shredded-variant-preview-delta",
-    "kernel-rs-golden/table-with-columnmapping-mode-id",
-    "kernel-rs/cdf-column-mapping-id-mode",
-}
-
-
-@pytest.mark.parametrize("name", golden())
+@pytest.mark.parametrize("name", with_rows())
 def test_tables_of_other_writers_have_the_rows_that_are_known(spark: Any, name: str) -> None:
     snapshot = load_snapshot(
         open_store(str(GOLDEN / name)), LocalEngine, allow_catalog_managed=True
@@ -90,10 +54,12 @@ def test_tables_of_other_writers_have_the_rows_that_are_known(spark: Any, name: 
 
 def histories() -> list[Any]:
     """Tables of which two versions or more can be loaded."""
-    found = [name for name in golden() if len(expectations().get(name, {}).get("versions", ())) > 1]
+    found = [
+        name for name in with_rows() if len(expectations().get(name, {}).get("versions", ())) > 1
+    ]
     # One has change data that was made up by hand and does not fit its files.
     odd = ("shredded-variant", "cdf-table-simple")
-    return [name for name in found if not any(one in name for one in odd)] or golden()
+    return [name for name in found if not any(one in name for one in odd)] or with_rows()
 
 
 @pytest.mark.parametrize("name", histories())

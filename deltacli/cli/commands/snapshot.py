@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.options import AllowCatalogOpt, CommonOptions, TableArg
+from deltacli.cli.options import AllowCatalogOpt, AtOpt, CommonOptions, TableArg
 from deltacli.cli.session import Session
 from deltacli.delta.snapshot import Snapshot
 from deltacli.errors import UsageError
@@ -25,16 +25,7 @@ EXAMPLES = (
 def snapshot(
     options: CommonOptions,
     table: TableArg,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            metavar="V|TIME",
-            help="A version (42), a time (2026-01-31, 2026-01-31T10:00+01:00) or an age "
-            "(3 days ago, 12h, 30m, yesterday).",
-            show_default=False,
-        ),
-    ] = None,
+    at: AtOpt = None,
     files_view: Annotated[
         bool, typer.Option("--files", help="The live files, one a row.", rich_help_panel="Views")
     ] = False,

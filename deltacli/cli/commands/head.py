@@ -1,0 +1,71 @@
+"""`deltacli head`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deltacli.cli.options import (
+    AllowCatalogOpt,
+    AtOpt,
+    CommonOptions,
+    Engine,
+    EngineOpt,
+    SparkConfOpt,
+    SparkMasterOpt,
+    TableArg,
+)
+from deltacli.cli.session import Session
+from deltacli.errors import UsageError
+
+EXAMPLES = (
+    ("deltacli head ./orders", "ten rows, as the table has them"),
+    ("deltacli head ./orders --where \"country = 'DE'\" -n 3 -o json", "some that match"),
+    ("deltacli head ./orders --at 2026-03-09 --columns id,total", "of an older version"),
+    ('deltacli head s3://bucket/big --where "year(day) = 2026" --engine spark', "by Spark"),
+)
+
+
+def head(
+    options: CommonOptions,
+    table: TableArg,
+    limit: Annotated[
+        int, typer.Option("-n", "--rows", min=0, metavar="N", help="At most so many rows.")
+    ] = 10,
+    at: AtOpt = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where", metavar="SQL", help="Only rows for which this is true.", show_default=False
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option("--columns", metavar="A,B", help="Only these columns.", show_default=False),
+    ] = None,
+    engine: EngineOpt = Engine.AUTO,
+    spark_master: SparkMasterOpt = None,
+    spark_conf: SparkConfOpt = None,
+    allow_catalog_managed: AllowCatalogOpt = False,
+) -> None:
+    """Show some rows of a version.
+
+    Deleted rows are left out, columns have the table's names and types, and the order is that
+    of the files. Small answers are read here; conditions that take a whole SQL engine, and
+    searches through much data, go to Spark if it is installed. -v says which and why.
+    """
+    from deltacli.operations.head import HeadRequest, plan_head, show_head
+
+    session = Session(options)
+    names = None if columns is None else tuple(one.strip() for one in columns.split(","))
+    if names is not None and not all(names):
+        raise UsageError("--columns has an empty name", hint="write --columns id,total")
+    snapshot = session.snapshot(table, at, allow_catalog_managed=allow_catalog_managed)
+    session.warn(snapshot.warnings)
+    chosen = Engine.SPARK if spark_master and engine is Engine.AUTO else engine
+    plan = plan_head(
+        snapshot, HeadRequest(limit, names, where), chosen.value, session.storage_options
+    )
+    session.explain(f"rows are read by the {plan.engine} engine: {plan.reason}")
+    session.show(show_head(plan, lambda: session.spark_settings(spark_master, spark_conf)))

@@ -1,0 +1,54 @@
+"""Delta types as Arrow's, for rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from deltacli.delta.schema import Array, DataType, Map, Struct
+from deltacli.errors import Refused
+
+_PLAIN = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+    "null": pa.null(),
+}
+# Stored as well-known binary.
+_AS_BYTES = ("geometry", "geography")
+
+
+class NoArrowType(Refused):
+    """A type that has no plain Arrow counterpart; Spark may read it."""
+
+
+def arrow_type(data_type: DataType) -> Any:
+    """The Arrow type that holds every value of a Delta type."""
+    if isinstance(data_type, Struct):
+        return pa.struct([pa.field(one.name, arrow_type(one.type)) for one in data_type.fields])
+    if isinstance(data_type, Array):
+        return pa.list_(pa.field("element", arrow_type(data_type.element)))
+    if isinstance(data_type, Map):
+        return pa.map_(arrow_type(data_type.key), arrow_type(data_type.value))
+    name = data_type.name
+    if name in _PLAIN:
+        return _PLAIN[name]
+    decimal = data_type.decimal
+    if decimal is not None:
+        return pa.decimal128(*decimal)
+    if name.startswith(("char(", "varchar(")):
+        return pa.string()
+    if name.startswith(_AS_BYTES):
+        return pa.binary()
+    raise NoArrowType(f"columns of type {name} are not read here", hint="name other columns")

@@ -1,0 +1,154 @@
+"""Rows of data files by pyarrow: for answers small enough to need no Spark.
+
+A file's columns are found by physical name or field id, missing ones are null, narrow types
+are widened; deleted rows are masked out, partition values come from the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from deltacli.delta.arrow_types import arrow_type
+from deltacli.delta.bitmaps import BLOCK_ROWS, RowSet
+from deltacli.delta.columns import fit
+from deltacli.delta.scan import Files, Rows, ScanFile
+from deltacli.delta.schema import Array, DataType, Field, Map, Struct
+from deltacli.errors import CorruptLog
+
+_ID = "delta.columnMapping.id"
+_FILE_ID = b"PARQUET:field_id"
+_BATCH = 8192
+
+
+def read_rows(files: Files, chosen: Iterable[ScanFile], wanted: Struct) -> Iterator[Any]:
+    """The rows of the chosen files as record batches of the wanted columns."""
+    mode = files.snapshot.setting("delta.columnMapping.mode")
+    partitions = set(files.snapshot.metadata.partition_columns)
+    schema = pa.schema([pa.field(one.name, arrow_type(one.type)) for one in wanted.fields])
+    for one in chosen:
+        for batch in _file_rows(files, one, wanted, partitions, mode):
+            yield pa.RecordBatch.from_arrays(batch, schema=schema)
+
+
+def _file_rows(
+    files: Files, one: ScanFile, wanted: Struct, partitions: set[str], mode: str
+) -> Iterator[list[Any]]:
+    store, path = files.place(one.location)
+    try:
+        with pq.ParquetFile(
+            store.file_path(path) or store.open(path),
+            pre_buffer=False,
+            coerce_int96_timestamp_unit="us",
+        ) as file:
+            stored = {
+                field.name: _find(file.schema_arrow, field, mode)
+                for field in wanted.fields
+                if field.name not in partitions
+            }
+            names = [found.name for found in stored.values() if found is not None]
+            start = 0
+            # Without a column to read, a file still has its rows.
+            columns = names or [file.schema_arrow.names[0]]
+            for batch in file.iter_batches(_BATCH, columns=columns, use_threads=False):
+                keep = _mask(one, start, batch.num_rows)
+                start += batch.num_rows
+                rows = batch if keep is None else batch.filter(keep)
+                if rows.num_rows:
+                    yield [
+                        _column(rows, field, stored.get(field.name), one, partitions, mode)
+                        for field in wanted.fields
+                    ]
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CorruptLog(
+            f"the data file {one.path or one.location} cannot be read: {reason}",
+            hint="restore the file, or read a version without it",
+            location=one.location,
+        ) from error
+
+
+def _column(
+    rows: Any, field: Field, found: Any, one: ScanFile, partitions: set[str], mode: str
+) -> Any:
+    kind = arrow_type(field.type)
+    if field.name in partitions:
+        return pa.repeat(pa.scalar(one.partition[field.name], kind), rows.num_rows)
+    if found is None:
+        return pa.nulls(rows.num_rows, kind)
+    return _shaped(rows.column(found.name), field.type, mode)
+
+
+def _find(schema: Any, field: Field, mode: str) -> Any:
+    """A field of a file (or of a struct in it) by physical name or id; None if it is not there."""
+    if mode == "id" and _ID in field.metadata:
+        own = str(field.metadata[_ID]).encode()
+        return next((one for one in schema if (one.metadata or {}).get(_FILE_ID) == own), None)
+    name = field.physical_name if mode != "none" else field.name
+    exact = [one for one in schema if one.name == name]
+    # Names of columns do not differ by case alone.
+    return next(iter(exact or [one for one in schema if one.name.lower() == name.lower()]), None)
+
+
+def _shaped(column: Any, data_type: DataType, mode: str) -> Any:
+    """A file's column as the table's type, with logical names at every depth."""
+    kind = arrow_type(data_type)
+    if isinstance(data_type, Struct):
+        children = dict(zip((one.name for one in column.type), column.flatten(), strict=True))
+        shaped = []
+        for field in data_type.fields:
+            found = _find(column.type, field, mode)
+            shaped.append(
+                pa.nulls(len(column), arrow_type(field.type))
+                if found is None
+                else _shaped(children[found.name], field.type, mode)
+            )
+        return pa.StructArray.from_arrays(shaped, fields=list(kind), mask=column.is_null())
+    if isinstance(data_type, Array):
+        column = _compact(column)
+        values = _shaped(column.values, data_type.element, mode)
+        return pa.ListArray.from_arrays(
+            column.offsets, values, type=kind, mask=column.is_null() if column.null_count else None
+        )
+    if isinstance(data_type, Map):
+        column = _compact(column)
+        keys = _shaped(column.keys, data_type.key, mode)
+        items = _shaped(column.items, data_type.value, mode)
+        whole = pa.MapArray.from_arrays(column.offsets, keys, items, type=kind)
+        return pc.if_else(column.is_valid(), whole, None) if column.null_count else whole
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(column.type):
+        # A time without a zone is one in UTC; finer units are cut.
+        column = column.cast(pa.timestamp(column.type.unit, kind.tz), safe=False)
+    return fit(column, kind)
+
+
+def _compact(column: Any) -> Any:
+    """A list or map whose offsets begin at 0 (a slice's may not)."""
+    return pa.concat_arrays([column]) if column.offset else column
+
+
+def _mask(one: ScanFile, start: int, count: int) -> Any:
+    """Which of the rows from `start` on count; None if all do."""
+    if one.rows is Rows.ALL or one.selected is None:
+        return None
+    bits = _bits(one.selected, start, count)
+    selected = pa.BooleanArray.from_buffers(pa.bool_(), count, [None, pa.py_buffer(bits)])
+    return selected if one.rows is Rows.ONLY else pc.invert(selected)
+
+
+def _bits(rows: RowSet, start: int, count: int) -> bytes:
+    """The bits of `count` rows from `start` on; both lie on whole bytes, but for the end."""
+    out = bytearray()
+    position = start
+    while position < start + count:
+        block = rows.blocks.get(position // BLOCK_ROWS)
+        offset = position % BLOCK_ROWS
+        length = min(BLOCK_ROWS - offset, start + count - position)
+        size = -(-length // 8)
+        out += block[offset // 8 : offset // 8 + size] if block else bytes(size)
+        position += length
+    return bytes(out)
