@@ -3,7 +3,7 @@ _deltacli() {
     local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
     local command="" word
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        case "$word" in history|snapshot|checkpoint|vacuum|completion|doctor) command="$word"; break;; esac
+        case "$word" in history|snapshot|head|checkpoint|vacuum|completion|doctor) command="$word"; break;; esac
     done
     case "$command:$prev" in
         history:--limit|history:-n) COMPREPLY=(); return;;
@@ -22,6 +22,18 @@ _deltacli() {
         snapshot:--fields) COMPREPLY=(); return;;
         snapshot:--tz) COMPREPLY=(); return;;
         snapshot:--storage-option) COMPREPLY=(); return;;
+        head:--rows|head:-n) COMPREPLY=(); return;;
+        head:--at) COMPREPLY=(); return;;
+        head:--where) COMPREPLY=(); return;;
+        head:--columns) COMPREPLY=(); return;;
+        head:--engine) COMPREPLY=($(compgen -W "auto local spark" -- "$cur")); return;;
+        head:--spark-master) COMPREPLY=(); return;;
+        head:--spark-conf) COMPREPLY=(); return;;
+        head:--output|head:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        head:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        head:--fields) COMPREPLY=(); return;;
+        head:--tz) COMPREPLY=(); return;;
+        head:--storage-option) COMPREPLY=(); return;;
         checkpoint:--at) COMPREPLY=(); return;;
         checkpoint:--kind) COMPREPLY=($(compgen -W "auto classic v2 v2-parquet" -- "$cur")); return;;
         checkpoint:--stats) COMPREPLY=($(compgen -W "table json struct both" -- "$cur")); return;;
@@ -48,12 +60,15 @@ _deltacli() {
         doctor:--fields) COMPREPLY=(); return;;
     esac
     case "$command" in
-        "") COMPREPLY=($(compgen -W "history snapshot checkpoint vacuum completion doctor --help --version" -- "$cur"));;
+        "") COMPREPLY=($(compgen -W "history snapshot head checkpoint vacuum completion doctor --help --version" -- "$cur"));;
         history)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--limit -n --from --to --operation --chart --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         snapshot)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --files --tombstones --partitions --transactions --domains --schema --diff --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        head)
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--rows -n --at --where --columns --engine --spark-master --spark-conf --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         checkpoint)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --kind --stats --force --cleanup --dry-run --yes -y --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))

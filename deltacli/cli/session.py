@@ -74,7 +74,9 @@ class Session:
         """Where and how a Spark of ours would run."""
         from deltacli.spark.session import SparkSettings, parse_conf
 
-        settings = SparkSettings(master or "local[*]", parse_conf(conf))
+        settings = SparkSettings(
+            master or "local[*]", parse_conf(conf), is_verbose=self.options.debug
+        )
         self.explain(f"Spark runs on {settings.master}")
         return settings
 

