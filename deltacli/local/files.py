@@ -24,8 +24,8 @@ from deltacli.errors import StorageError
 from deltacli.storage import LogStore, Walked
 
 _LEAST_ROWS = 1 << 16
-# Arrow's text columns hold 2 GiB; a set is made of columns well below.
-_MOST_BYTES = 1 << 30
+# Joining columns needs room for both; and Arrow's text columns hold 2 GiB at most.
+_MOST_BYTES = 1 << 27
 _BATCHES_AT_ONCE = 8
 
 Failures = list[tuple[str, StorageError]]
