@@ -93,7 +93,10 @@ def _defaults(settings: SparkSettings, java: Java) -> dict[str, str]:
     }
     options = f"-Dlog4j2.configurationFile={_log_settings(settings)}"
     if settings.is_local:
-        defaults["spark.sql.shuffle.partitions"] = str(max(2, os.cpu_count() or 2))
+        cores = max(2, os.cpu_count() or 2)
+        defaults["spark.sql.shuffle.partitions"] = str(cores)
+        # By default a task a file is made to look at each.
+        defaults["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = str(4 * cores)
         options += f" {_archive_options(java)}"
         if settings.is_short:
             options += f" {_QUICK}"
