@@ -45,7 +45,7 @@ def arrow_type(data_type: DataType) -> Any:
     if name in _PLAIN:
         return _PLAIN[name]
     decimal = data_type.decimal
-    if decimal is not None:
+    if decimal is not None and 0 < decimal[0] <= 38:
         return pa.decimal128(*decimal)
     if name.startswith(("char(", "varchar(")):
         return pa.string()

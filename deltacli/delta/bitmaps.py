@@ -53,14 +53,6 @@ class RowSet:
                 left.blocks[number] = bytearray(rest.to_bytes(BLOCK_BYTES, "little"))
         return left
 
-    @property
-    def last(self) -> int:
-        """The greatest position; -1 if there is none."""
-        if not self.blocks:
-            return -1
-        number = max(self.blocks)
-        return number * BLOCK_ROWS + int.from_bytes(self.blocks[number], "little").bit_length() - 1
-
 
 def parse_rows(data: bytes) -> RowSet:
     """The positions of a serialized vector. Raises ValueError if it is none."""
@@ -170,6 +162,8 @@ def _content(descriptor: Mapping[str, Any], read: Callable[[int, int], bytes]) -
         if read(0, 1) != bytes((_FILE_FORMAT,)):
             raise ValueError("its file is of an unknown format")
         offset = 1
+    if type(offset) is not int or offset < 0:
+        raise ValueError(f"its offset is {offset!r}")
     framed = read(offset, size + 8)
     if len(framed) != size + 8:
         raise ValueError("its file is too short")

@@ -3,6 +3,7 @@ Serialization", rules SF-1 … SF-3, D-12)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
@@ -12,6 +13,8 @@ from deltacli.delta import json_text
 from deltacli.delta.schema import DataType, Primitive, Struct
 
 _INTEGERS = ("byte", "short", "integer", "long")
+_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
+_WHOLE = re.compile(r"\s*[-+]?[0-9]+\s*")
 
 
 def logical_partition_values(
@@ -50,7 +53,10 @@ def partition_value(text: str | None, data_type: DataType) -> Any:
     name = data_type.name if isinstance(data_type, Primitive) else ""
     try:
         if name in _INTEGERS:
-            return int(text)
+            number = int(text) if _WHOLE.fullmatch(text) else None
+            if number is None or not -(2 ** _BITS[name]) <= number < 2 ** _BITS[name]:
+                raise ValueError("out of range, or no whole number")
+            return number
         if name in ("float", "double"):
             return float(text)
         if name.startswith("decimal"):

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 _TOKENS = re.compile(
-    r"""\s*(?:(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)
+    r"""\s*(?:(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])
     |(?P<text>'(?:[^'\\]|''|\\.)*')
     |(?P<name>[A-Za-z_]\w*|`(?:[^`]|``)+`)
     |(?P<sign><=>|<>|!=|<=|>=|==|[=<>(),.\-]))""",
@@ -19,6 +19,14 @@ _TOKENS = re.compile(
 _COMPARISONS = {"=": "=", "==": "=", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">",
                 ">=": ">=", "<=>": "<=>"}  # fmt: skip
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# The forms of dates and times that mean the same to everybody.
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+TIMESTAMP = re.compile(
+    DATE.pattern
+    + r"(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
+    + r"(?:Z|[-+][0-9]{2}:[0-9]{2})?)?"
+)
+_MOST_DIGITS = 38
 _RESERVED = {"and", "or", "not", "in", "is", "null", "between", "like", "true", "false"}
 
 
@@ -82,7 +90,10 @@ def parse_condition(text: str) -> Condition:
     """The tree of a condition. Raises NotSimple."""
     tokens = list(_tokens(text))
     parser = _Parser(tokens)
-    tree = parser.any_of()
+    try:
+        tree = parser.any_of()
+    except RecursionError:
+        raise NotSimple("the condition is nested too deeply") from None
     if parser.position < len(tokens):
         raise NotSimple(f"{tokens[parser.position][1]!r} is not expected")
     return tree
@@ -254,6 +265,8 @@ def _compare(sign: str, left: Column | Literal, right: Column | Literal) -> Comp
 
 
 def _number(text: str) -> int | Decimal | float:
+    if sum(map(str.isdigit, text)) > _MOST_DIGITS or abs(float(text)) == float("inf"):
+        raise NotSimple("a number beyond all types")
     if "e" in text.lower():
         return float(text)
     return Decimal(text) if "." in text else int(text)
@@ -271,7 +284,10 @@ def _name(text: str) -> str:
 
 
 def _moment(kind: str, text: str) -> date | datetime:
+    form = DATE if kind == "date" else TIMESTAMP
     try:
+        if not form.fullmatch(text):
+            raise ValueError("write it as 2026-01-31, with a time as 2026-01-31 10:00:00")
         if kind == "date":
             return date.fromisoformat(text)
         moment = datetime.fromisoformat(text)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from deltacli.delta.actions import Json, parse_line
 from deltacli.delta.bitmaps import RowSet, vector_rows
 from deltacli.delta.engine import FileBatch
-from deltacli.delta.partitions import partition_value, physical_partition_columns
-from deltacli.delta.paths import file_location
+from deltacli.delta.partitions import (
+    logical_partition_values,
+    partition_value,
+    physical_partition_columns,
+)
+from deltacli.delta.paths import canonical_path, file_location
 from deltacli.delta.predicates import Condition
-from deltacli.delta.schema import Primitive, Struct
+from deltacli.delta.schema import Field, Primitive, Struct
 from deltacli.delta.skipping import may_match
 from deltacli.delta.snapshot import Snapshot
+from deltacli.delta.stats import parse_stats, stats_of_struct
 from deltacli.delta.vectors import vector_location
-from deltacli.errors import CorruptLog, FileMissing, Refused
+from deltacli.errors import CorruptLog, FileMissing, NotFound, Refused, UsageError
 from deltacli.storage import LogStore, open_store
 
-FIELDS = ("path", "partitionValues", "size", "stats", "stats_parsed", "deletionVector")
+FIELDS = ("path", "partitionValues", "size", "deletionVector", "stats", "stats_parsed")
 
 
 class Rows(Enum):
@@ -35,7 +41,7 @@ class Rows(Enum):
 class ScanFile:
     """A data file: where it lies, its partition values by logical name, and its rows.
 
-    `selected` are row positions: without them, or only them, as `rows` says. `constants` are
+    `select` reads row positions: without them, or only them, as `rows` says. `constants` are
     more columns, the same for all rows of the file.
     """
 
@@ -43,9 +49,9 @@ class ScanFile:
     size: int
     partition: Mapping[str, Any]
     rows: Rows = Rows.ALL
-    selected: RowSet | None = None
+    select: Callable[[], RowSet] = RowSet
     constants: Mapping[str, Any] = field(default_factory=dict)
-    stats: str | None = None
+    stats: Mapping[str, Any] | None = None
     path: str = ""
 
 
@@ -62,9 +68,9 @@ class Files:
             raise Refused("the metadata has no schema", hint="its rows cannot be read")
         return self.snapshot.schema
 
-    def live(self) -> Iterator[ScanFile]:
-        """The files of the snapshot, in the log's order."""
-        for item in self.snapshot.files("add", FIELDS):
+    def live(self, *, with_stats: bool = True) -> Iterator[ScanFile]:
+        """The files of the snapshot, the newest first."""
+        for item in self.snapshot.files("add", FIELDS if with_stats else FIELDS[:4]):
             bodies = item.columns.to_pylist() if isinstance(item, FileBatch) else (item,)
             for body in bodies:
                 yield self.of_action(body)
@@ -79,15 +85,15 @@ class Files:
     def of_action(self, body: Json, **constants: Any) -> ScanFile:
         """An add or remove body as a file to be read, its vector applied."""
         vector = body.get("deletionVector")
-        stats = body.get("stats")
+        text, parsed = body.get("stats"), body.get("stats_parsed")
         return ScanFile(
             file_location(self.snapshot.store.location, body["path"]),
             body.get("size") or 0,
             self.partition(body.get("partitionValues")),
             Rows.WITHOUT if vector else Rows.ALL,
-            self.vector(vector) if vector else None,
+            partial(self.vector, vector) if vector else RowSet,
             constants,
-            stats if isinstance(stats, str) else None,
+            parse_stats(text) if isinstance(text, str) else stats_of_struct(parsed),
             body["path"],
         )
 
@@ -97,13 +103,12 @@ class Files:
             return {}
         types = {one.name: one.type for one in self.schema.fields}
         columns = self.snapshot.metadata.partition_columns
-        own = dict(values or {})
+        physical = physical_partition_columns(columns, self.snapshot.mapped_schema)
+        texts = logical_partition_values(dict(values or {}), physical)
         try:
             return {
-                logical: partition_value(own.get(physical), types.get(logical, Primitive("string")))
-                for logical, physical in physical_partition_columns(
-                    columns, self.snapshot.mapped_schema
-                ).items()
+                name: partition_value(texts[name], types.get(name, Primitive("string")))
+                for name in physical
             }
         except ValueError as error:
             raise CorruptLog(f"a partition value cannot be read: {error}") from None
@@ -130,6 +135,22 @@ class Files:
             return self.snapshot.store, place[len(root) + 1 :]
         folder, _, name = place.rpartition("/")
         return open_store(folder, self.options), name
+
+
+def chosen_columns(schema: Struct, names: Sequence[str]) -> Struct:
+    """Some columns by name, in the order of the names; case does not matter. Raises NotFound."""
+    found: list[Field] = []
+    for name in names:
+        same = [one for one in schema.fields if one.name == name] or [
+            one for one in schema.fields if one.name.lower() == name.lower()
+        ]
+        if not same:
+            known = ", ".join(one.name for one in schema.fields)
+            raise NotFound(f"there is no column {name!r}", hint=f"the columns are {known}")
+        if same[0] in found:
+            raise UsageError(f"the column {name!r} is named twice", hint="name it once")
+        found.append(same[0])
+    return Struct(tuple(found))
 
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = (
@@ -166,13 +187,18 @@ def changes_of_commit(
         if key == "cdc":
             feed.append(files.of_action(body, **common))
         elif key in ("add", "remove") and body.get("dataChange", True):
-            (adds if key == "add" else removes)[body["path"]] = body
+            (adds if key == "add" else removes)[canonical_path(body["path"])] = body
     if feed:
         return feed, []
     changed: list[ScanFile] = []
     for path, body in removes.items():
         new = adds.pop(path, None)
         if new is None:
+            if files.snapshot.metadata.partition_columns and not body.get("partitionValues"):
+                raise CorruptLog(
+                    f"commit {version} removed {body['path']} without its partition values",
+                    hint="what its rows were cannot be told; begin after that version",
+                )
             changed.append(files.of_action(body, **common, **{CHANGE_TYPE: "delete"}))
         else:
             changed += _difference(files, body, new, common)
@@ -193,4 +219,8 @@ def _difference(
     for rows, kind in ((after - before, "delete"), (before - after, "insert")):
         if rows.blocks:
             whole = files.of_action(plain, **common, **{CHANGE_TYPE: kind})
-            yield replace(whole, rows=Rows.ONLY, selected=rows)
+            yield replace(whole, rows=Rows.ONLY, select=partial(_same, rows))
+
+
+def _same(rows: RowSet) -> RowSet:
+    return rows

@@ -24,13 +24,15 @@ from deltacli.delta.predicates import (
     Not,
 )
 from deltacli.delta.schema import DataType, Field, Primitive, Struct
-from deltacli.delta.stats import parse_stats
 
 _TRUE, _FALSE, _NULL = 1, 2, 4
 _ANY = _TRUE | _FALSE | _NULL
 _INTEGERS = ("byte", "short", "integer", "long")
-# Statistics of times are cut to milliseconds; some old ones are off by seconds (ST-2).
-_SLACK = timedelta(seconds=60)
+# Statistics of times are cut to milliseconds, and a condition's time without a zone is in
+# that of whoever decides it (ST-2).
+_SLACK = timedelta(hours=26)
+# Some writers keep decimals as doubles; floats are kept as the shortest text that gives them.
+_DOUBLE, _FLOAT = Decimal(2) ** -50, 2.0**-22
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,15 @@ class FileFacts:
         if field is None or not isinstance(field.type, Primitive):
             return None
         kind = "decimal" if field.type.decimal else field.type.name
+        if kind == "double" and _was_float(field):
+            kind = "float"
         if len(column.path) == 1 and field.name in self.partition:
-            value = self.partition[field.name]
+            value = _typed(self.partition[field.name], kind)
+            if value is None and self.partition[field.name] is not None:
+                return None
             is_nan = isinstance(value, float) and value != value
-            return Facts(kind, value, value, value is None, value is not None, is_nan)
+            low, high = _bounds(value, value, kind)
+            return Facts(kind, low, high, value is None, value is not None, is_nan)
         if self.stats is None:
             return None
         low = _inside(self.stats.get("minValues"), physical)
@@ -73,10 +80,11 @@ class FileFacts:
         is_tight = self.stats.get("tightBounds", True) is not False
         can_be_null = nulls != 0 or type(nulls) is not int
         all_null = type(nulls) is int and type(rows) is int and nulls == rows and is_tight
+        low, high = _bounds(_typed(low, kind), _typed(high, kind), kind)
         return Facts(
             kind,
-            _earlier(_typed(low, kind), kind),
-            _later(_typed(high, kind), kind),
+            low,
+            high,
             can_be_null,
             not all_null,
             kind in ("float", "double"),
@@ -104,12 +112,12 @@ def may_match(
     condition: Condition,
     schema: Struct,
     partition: Mapping[str, Any],
-    stats: str | None,
+    stats: Mapping[str, Any] | None,
     *,
     is_mapped: bool,
 ) -> bool:
     """Whether some row of the file may make the condition true."""
-    facts = FileFacts(schema, partition, parse_stats(stats), is_mapped)
+    facts = FileFacts(schema, partition, stats, is_mapped)
     return bool(_outcomes(condition, facts) & _TRUE)
 
 
@@ -230,12 +238,35 @@ def _moment(value: Any) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _earlier(value: Any, kind: str) -> Any:
-    return _moved(value, -_SLACK) if kind.startswith("timestamp") else value
+def _was_float(field: Field) -> bool:
+    changes = field.metadata.get("delta.typeChanges") or []
+    return any(one.get("fromType") == "float" for one in changes if isinstance(one, dict))
 
 
-def _later(value: Any, kind: str) -> Any:
-    return _moved(value, _SLACK) if kind.startswith("timestamp") else value
+def _bounds(low: Any, high: Any, kind: str) -> tuple[Any, Any]:
+    """Bounds that hold whatever rounding or cutting a writer did."""
+    if kind == "string":
+        # Cut texts of older writers end in a sign that is not the greatest (ST-1).
+        return (None if _is_odd(low) else low), (None if _is_odd(high) else high)
+    if kind.startswith("timestamp"):
+        return _moved(low, -_SLACK), _moved(high, _SLACK)
+    if kind == "decimal":
+        return (
+            None if low is None else low - abs(low) * _DOUBLE,
+            None if high is None else high + abs(high) * _DOUBLE,
+        )
+    if kind == "float":
+        return (
+            None if low is None else low - abs(low) * _FLOAT,
+            None if high is None else high + abs(high) * _FLOAT,
+        )
+    return low, high
+
+
+def _is_odd(text: str | None) -> bool:
+    return text is not None and (
+        text.endswith("\ufffd") or any("\ud800" <= one <= "\udfff" for one in text)
+    )
 
 
 def _moved(value: Any, by: timedelta) -> Any:

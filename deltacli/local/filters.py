@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.delta.predicates import (
+    DATE,
+    TIMESTAMP,
     Both,
     Column,
     Compare,
@@ -110,6 +112,13 @@ def _child(name: str, names: list[str], get: Any) -> Any:
 
 def _literal(value: Any, kind: Any) -> Any:
     """A literal to be compared with values of a type. Raises NotSimple where SQL would convert."""
+    try:
+        return _converted(value, kind)
+    except (pa.ArrowException, OverflowError) as error:
+        raise NotSimple(str(error).splitlines()[0]) from None
+
+
+def _converted(value: Any, kind: Any) -> Any:
     if value is None:
         return pa.scalar(None, kind)
     if isinstance(value, bool):
@@ -144,9 +153,9 @@ def _literal_text(value: str, kind: Any) -> Any:
     if pa.types.is_string(kind):
         return pa.scalar(value)
     try:
-        if pa.types.is_date(kind):
+        if pa.types.is_date(kind) and DATE.fullmatch(value):
             return pa.scalar(date.fromisoformat(value))
-        if pa.types.is_timestamp(kind):
+        if pa.types.is_timestamp(kind) and TIMESTAMP.fullmatch(value):
             moment = datetime.fromisoformat(value)
             if kind.tz is None and moment.tzinfo is None:
                 return pa.scalar(moment, kind)

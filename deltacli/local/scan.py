@@ -15,10 +15,9 @@ import pyarrow.parquet as pq
 
 from deltacli.delta.arrow_types import arrow_type
 from deltacli.delta.bitmaps import BLOCK_ROWS, RowSet
-from deltacli.delta.columns import fit
 from deltacli.delta.scan import Files, Rows, ScanFile
 from deltacli.delta.schema import Array, DataType, Field, Map, Struct
-from deltacli.errors import CorruptLog
+from deltacli.errors import CorruptLog, FileMissing, StorageError
 
 _ID = "delta.columnMapping.id"
 _FILE_ID = b"PARQUET:field_id"
@@ -39,6 +38,7 @@ def _file_rows(
     files: Files, one: ScanFile, wanted: Struct, partitions: set[str], mode: str
 ) -> Iterator[list[Any]]:
     store, path = files.place(one.location)
+    selected = one.select()
     try:
         with pq.ParquetFile(
             store.file_path(path) or store.open(path),
@@ -55,7 +55,7 @@ def _file_rows(
             # Without a column to read, a file still has its rows.
             columns = names or [file.schema_arrow.names[0]]
             for batch in file.iter_batches(_BATCH, columns=columns, use_threads=False):
-                keep = _mask(one, start, batch.num_rows)
+                keep = _mask(one, selected, start, batch.num_rows)
                 start += batch.num_rows
                 rows = batch if keep is None else batch.filter(keep)
                 if rows.num_rows:
@@ -63,13 +63,22 @@ def _file_rows(
                         _column(rows, field, stored.get(field.name), one, partitions, mode)
                         for field in wanted.fields
                     ]
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, FileNotFoundError, FileMissing, *_MISFITS) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CorruptLog(
             f"the data file {one.path or one.location} cannot be read: {reason}",
             hint="restore the file, or read a version without it",
             location=one.location,
         ) from error
+    except OSError as error:
+        raise StorageError(
+            f"the data file {one.path or one.location} cannot be reached: {error}",
+            location=one.location,
+        ) from error
+
+
+# How Arrow answers where a file's columns are not what the table says.
+_MISFITS = (AttributeError, TypeError, KeyError, IndexError, ValueError)
 
 
 def _column(
@@ -109,7 +118,7 @@ def _shaped(column: Any, data_type: DataType, mode: str) -> Any:
             )
         return pa.StructArray.from_arrays(shaped, fields=list(kind), mask=column.is_null())
     if isinstance(data_type, Array):
-        column = _compact(column)
+        column = _compact(_plain_list(column))
         values = _shaped(column.values, data_type.element, mode)
         return pa.ListArray.from_arrays(
             column.offsets, values, type=kind, mask=column.is_null() if column.null_count else None
@@ -121,9 +130,38 @@ def _shaped(column: Any, data_type: DataType, mode: str) -> Any:
         whole = pa.MapArray.from_arrays(column.offsets, keys, items, type=kind)
         return pc.if_else(column.is_valid(), whole, None) if column.null_count else whole
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(column.type):
-        # A time without a zone is one in UTC; finer units are cut.
-        column = column.cast(pa.timestamp(column.type.unit, kind.tz), safe=False)
-    return fit(column, kind)
+        # A time without a zone is one in UTC; what is finer than microseconds is cut off.
+        if column.type.unit == "ns":
+            column = pc.floor_temporal(column, unit="microsecond")
+        return column.cast(pa.timestamp(column.type.unit, kind.tz), safe=False).cast(
+            kind, safe=False
+        )
+    _check_widening(column.type, kind)
+    return column.cast(kind)
+
+
+def _check_widening(stored: Any, kind: Any) -> None:
+    """Raise TypeError for a conversion that Arrow knows and the protocol does not."""
+    numbers = pa.types.is_integer(stored) or pa.types.is_floating(stored)
+    into_time = pa.types.is_temporal(kind) and not pa.types.is_date(stored)
+    shrinks = (
+        pa.types.is_floating(kind)
+        and pa.types.is_floating(stored)
+        and (stored.bit_width > kind.bit_width)
+    )
+    truncates = pa.types.is_floating(stored) and not pa.types.is_floating(kind)
+    from_text = pa.types.is_string(stored) and not (
+        pa.types.is_string(kind) or pa.types.is_binary(kind)
+    )
+    into_text = pa.types.is_string(kind) and (numbers or pa.types.is_temporal(stored))
+    if stored != kind and (into_time or shrinks or truncates or from_text or into_text):
+        raise TypeError(f"it has {stored} where the table has {kind}")
+
+
+def _plain_list(column: Any) -> Any:
+    if pa.types.is_list(column.type):
+        return column
+    return column.cast(pa.list_(column.type.value_field))
 
 
 def _compact(column: Any) -> Any:
@@ -131,17 +169,20 @@ def _compact(column: Any) -> Any:
     return pa.concat_arrays([column]) if column.offset else column
 
 
-def _mask(one: ScanFile, start: int, count: int) -> Any:
+def _mask(one: ScanFile, selected: RowSet, start: int, count: int) -> Any:
     """Which of the rows from `start` on count; None if all do."""
-    if one.rows is Rows.ALL or one.selected is None:
+    if one.rows is Rows.ALL:
         return None
-    bits = _bits(one.selected, start, count)
-    selected = pa.BooleanArray.from_buffers(pa.bool_(), count, [None, pa.py_buffer(bits)])
-    return selected if one.rows is Rows.ONLY else pc.invert(selected)
+    first = start // 8 * 8
+    bits = _bits(selected, first, start + count - first)
+    chosen = pa.BooleanArray.from_buffers(
+        pa.bool_(), count, [None, pa.py_buffer(bits)], offset=start - first
+    )
+    return chosen if one.rows is Rows.ONLY else pc.invert(chosen)
 
 
 def _bits(rows: RowSet, start: int, count: int) -> bytes:
-    """The bits of `count` rows from `start` on; both lie on whole bytes, but for the end."""
+    """The bits of `count` rows from `start` on, which lies on a whole byte."""
     out = bytearray()
     position = start
     while position < start + count:

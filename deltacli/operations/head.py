@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.delta import json_text
 from deltacli.delta.arrow_types import NoArrowType, arrow_type
 from deltacli.delta.json_text import Verbatim
 from deltacli.delta.predicates import (
@@ -21,10 +20,10 @@ from deltacli.delta.predicates import (
     columns_of,
     parse_condition,
 )
-from deltacli.delta.scan import Files, ScanFile
-from deltacli.delta.schema import DataType, Field, Struct, type_tree
+from deltacli.delta.scan import Files, ScanFile, chosen_columns
+from deltacli.delta.schema import Array, DataType, Field, Map, Struct
 from deltacli.delta.snapshot import Snapshot
-from deltacli.errors import NotFound, StorageError, UsageError
+from deltacli.errors import UsageError
 from deltacli.local.filters import holds
 from deltacli.local.scan import read_rows
 from deltacli.operations.records import Listing, Row
@@ -52,7 +51,7 @@ class HeadPlan:
     files: Files
     request: HeadRequest
     wanted: Struct
-    chosen: tuple[ScanFile, ...]
+    chosen: Iterable[ScanFile]
     condition: Condition | None
     engine: str
     reason: str
@@ -64,7 +63,6 @@ def plan_head(
     """Decide who reads; files whose partition values rule them out are left alone."""
     files = Files(snapshot, options)
     wanted = _wanted(files.schema, request.columns)
-    chosen = tuple(files.live())
     try:
         condition = _condition(files.schema, wanted, request.where)
     except (NotSimple, NoArrowType) as error:
@@ -72,17 +70,21 @@ def plan_head(
             raise UsageError(
                 f"this takes Spark: {error}", hint="leave --engine out, or use --engine spark"
             ) from None
-        return HeadPlan(files, request, wanted, chosen, None, "spark", str(error))
-    if condition is not None:
-        chosen = tuple(files.matching(chosen, condition))
-    searched = sum(one.size for one in chosen)
+        return HeadPlan(files, request, wanted, files.live(), None, "spark", str(error))
+    if condition is None:
+        chosen = files.live(with_stats=False)
+        chooses_spark = engine == "spark"
+        reason = "asked for" if chooses_spark else "no Spark is needed"
+        by = "spark" if chooses_spark else "local"
+        return HeadPlan(files, request, wanted, chosen, None, by, reason)
+    matching = tuple(files.matching(files.live(), condition))
+    searched = sum(one.size for one in matching)
     if engine == "spark":
-        return HeadPlan(files, request, wanted, chosen, condition, "spark", "asked for")
-    is_large = condition is not None and searched > _MOST_BYTES
-    if engine == "auto" and is_large and _has_spark():
+        return HeadPlan(files, request, wanted, matching, condition, "spark", "asked for")
+    if engine == "auto" and searched > _MOST_BYTES and _has_spark():
         reason = f"{searched:,} bytes are to be searched"
-        return HeadPlan(files, request, wanted, chosen, condition, "spark", reason)
-    return HeadPlan(files, request, wanted, chosen, condition, "local", "no Spark is needed")
+        return HeadPlan(files, request, wanted, matching, condition, "spark", reason)
+    return HeadPlan(files, request, wanted, matching, condition, "local", "no Spark is needed")
 
 
 def show_head(plan: HeadPlan, settings: Callable[[], SparkSettings]) -> Listing:
@@ -93,18 +95,7 @@ def show_head(plan: HeadPlan, settings: Callable[[], SparkSettings]) -> Listing:
 
 
 def _wanted(schema: Struct, columns: Sequence[str] | None) -> Struct:
-    if columns is None:
-        return schema
-    found: list[Field] = []
-    for name in columns:
-        same = [one for one in schema.fields if one.name == name] or [
-            one for one in schema.fields if one.name.lower() == name.lower()
-        ]
-        if not same:
-            known = ", ".join(one.name for one in schema.fields)
-            raise NotFound(f"there is no column {name!r}", hint=f"the columns are {known}")
-        found.append(same[0])
-    return Struct(tuple(found))
+    return schema if columns is None else chosen_columns(schema, columns)
 
 
 def _condition(schema: Struct, wanted: Struct, text: str | None) -> Condition | None:
@@ -165,43 +156,65 @@ def _by_spark(plan: HeadPlan, settings: SparkSettings) -> Iterator[Row]:
 
     spark = open_session(settings)
     with spark_errors():
-        frame = scan(spark, plan.files, plan.chosen)
+        frame = scan(spark, plan.files, list(plan.chosen))
         if plan.request.where is not None:
             frame = frame.where(plan.request.where)
         chosen = [_selected(one) for one in plan.wanted.fields]
         rows = frame.selectExpr(*chosen).limit(plan.request.limit).toArrow()
     variants = [one.name for one in plan.wanted.fields if _has_variant(one.type)]
-    for row in rows.to_pylist():
+    for row in _rows(iter(rows.to_batches())):
         told = {name: Verbatim(row[name]) for name in variants if row[name] is not None}
-        yield {name: told.get(name, shown(value)) for name, value in row.items()}
+        yield {**row, **told}
 
 
 def _selected(field: Field) -> str:
     """A column as SQL; variants have no Arrow type, but they have a text."""
     name = f"`{field.name.replace('`', '``')}`"
-    return f"to_json({name}) as {name}" if _has_variant(field.type) else name
+    with_nulls = "map('ignoreNullFields', 'false')"
+    return f"to_json({name}, {with_nulls}) as {name}" if _has_variant(field.type) else name
 
 
 def _has_variant(data_type: DataType) -> bool:
-    return '"variant"' in json_text.dump({"type": type_tree(data_type)}).decode()
+    if isinstance(data_type, Struct):
+        return any(_has_variant(one.type) for one in data_type.fields)
+    if isinstance(data_type, Array):
+        return _has_variant(data_type.element)
+    if isinstance(data_type, Map):
+        return _has_variant(data_type.value)
+    return data_type.name == "variant"
 
 
 def _rows(batches: Iterator[Any]) -> Iterator[Row]:
     for batch in batches:
-        for row in batch.to_pylist():
-            yield {name: shown(value) for name, value in row.items()}
+        names = batch.schema.names
+        columns = [_values(column) for column in batch.columns]
+        kinds = [column.type for column in batch.columns]
+        for values in zip(*columns, strict=True):
+            yield {
+                name: shown(value, kind)
+                for name, value, kind in zip(names, values, kinds, strict=True)
+            }
 
 
-def shown(value: Any) -> Any:
+def _values(column: Any) -> list[Any]:
+    """A column as Python values, or as texts where Python has no such dates or characters."""
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        raw = column.cast(pa.binary()).to_pylist()
+        return [None if one is None else one.decode("utf-8", "replace") for one in raw]
+    except (OverflowError, ValueError):
+        return list(column.cast(pa.string()).to_pylist())
+
+
+def shown(value: Any, kind: Any) -> Any:
     """A value as JSON can hold it, exactly: bytes in base 64, times in ISO-8601."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
-        return (
-            value
-            if value - value == 0
-            else str(value).replace("inf", "Infinity").replace("nan", "NaN")
-        )
+        if value - value == 0:
+            return value
+        return str(value).replace("inf", "Infinity").replace("nan", "NaN")
     if isinstance(value, Decimal):
         return Verbatim(format(value, "f"))
     if isinstance(value, datetime):
@@ -212,12 +225,10 @@ def shown(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, Mapping):
-        return {key: shown(one) for key, one in value.items()}
-    if isinstance(value, list) and value and isinstance(value[0], tuple):
-        # A map: an object if its keys are texts.
-        if all(isinstance(key, str) for key, _ in value):
-            return {key: shown(one) for key, one in value}
-        return [{"key": shown(key), "value": shown(one)} for key, one in value]
-    if isinstance(value, list):
-        return [shown(one) for one in value]
-    raise StorageError(f"a value of type {type(value).__name__} cannot be shown")
+        return {one.name: shown(value[one.name], one.type) for one in kind}
+    if pa.types.is_map(kind):
+        pairs = [(shown(k, kind.key_type), shown(v, kind.item_type)) for k, v in value]
+        if pa.types.is_string(kind.key_type):
+            return dict(pairs)
+        return [{"key": key, "value": one} for key, one in pairs]
+    return [shown(one, kind.value_type) for one in value]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from deltacli.delta.scan import (
     Rows,
     ScanFile,
     changes_of_commit,
+    chosen_columns,
 )
 from deltacli.delta.schema import Field, Primitive, Struct
 from deltacli.delta.segment import list_log
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 _LEGAL = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=/@"
 )
+# Java encodes control characters and spaces beyond ASCII, and leaves all others.
+_ENCODED = ("Cc", "Cs", "Zs", "Zl", "Zp")
 _FILE, _ENTRY, _BLOCK, _WORDS, _ROWS = (f"__deltacli_{name}" for name in "febwr")
 _CHANGES = (
     Field(CHANGE_TYPE, Primitive("string"), True),
@@ -78,8 +82,7 @@ def read(
         return scan(spark, files, chosen, columns=columns)
     with contextlib.suppress(NotSimple):
         chosen = list(files.matching(chosen, parse_condition(where)))
-    names = columns or [one.name for one in files.schema.fields]
-    quoted = [f"`{_escaped(name)}`" for name in names]
+    quoted = [f"`{_escaped(one.name)}`" for one in _wanted(files.schema, columns).fields]
     return scan(spark, files, chosen).where(where).select(*quoted)
 
 
@@ -169,6 +172,10 @@ def scan(
             column = F.col(f"`{_own(field.name)}`")
         else:
             column = F.col(f"`{_escaped(_physical(field, mode))}`")
+            if isinstance(field.type, Primitive) and field.type.name in ("float", "double"):
+                # Footers of many writers leave NaN out of the greatest value. Spark would pass
+                # over such rows if it handed conditions down; this is one that it cannot.
+                column = F.nanvl(column, F.lit(float("nan")).cast(field.type.name))
             if field.name in renamed and mode != "none":
                 column = column.cast(shapes[field.name])
         output.append(column.alias(field.name))
@@ -186,13 +193,7 @@ def _escaped(name: str) -> str:
 def _wanted(schema: Struct, columns: Sequence[str] | None) -> Struct:
     if columns is None:
         return schema
-    known = {one.name: one for one in schema.fields}
-    for name in columns:
-        if name not in known:
-            raise NotFound(
-                f"there is no column {name!r}", hint=f"the columns are {', '.join(known)}"
-            )
-    return Struct(tuple(known[name] for name in columns))
+    return chosen_columns(schema, columns)
 
 
 def _parquet(
@@ -246,10 +247,10 @@ def _read_files(spark: SparkSession, chosen: Sequence[ScanFile], schema: StructT
     locations = list(dict.fromkeys(hadoop_location(one.location) for one in chosen))
     for location in locations:
         name = location.rsplit("/", 1)[-1]
-        if name.startswith(("_", ".")):
+        if name.startswith(("_", ".")) or ":" in name:
             raise Refused(
-                f"Spark passes over files such as {name}: their names begin with _ or .",
-                hint="rewrite the file under another name",
+                f"Spark cannot read {name}: it begins with _ or ., or has a colon",
+                hint="--engine local reads it; or rewrite the file under another name",
             )
     reader = (
         spark.read.schema(schema)
@@ -270,11 +271,13 @@ def _with_entries(
     selects = any(one.rows is not Rows.ALL for one in chosen)
     if not own and not selects:
         return frame
-    entries = spark.createDataFrame(_entry_table(chosen, own))
-    path = F.regexp_replace(F.col("_metadata.file_path"), "^file:/+", "file:/")
+    entries = spark.createDataFrame(_entry_table(chosen, own), _entry_type(own))
+    # Not by name: a table may have a column of that name.
+    told = frame.metadataColumn("_metadata")
+    path = F.regexp_replace(told["file_path"], "^file:/+", "file:/")
     with_path = frame.withColumn(_FILE, path)
     if selects:
-        with_path = with_path.withColumn("__deltacli_row", F.col("_metadata.row_index"))
+        with_path = with_path.withColumn("__deltacli_row", told["row_index"])
     keyed = entries.withColumnRenamed("file", "__deltacli_entry_file")
     joined = with_path.join(
         F.broadcast(keyed), F.col(_FILE) == F.col("__deltacli_entry_file"), "left"
@@ -303,6 +306,17 @@ def _with_entries(
     )
 
 
+def _entry_type(own: Sequence[Field]) -> StructType:
+    """The entries' columns as Spark has them: Arrow alone loses the kind of a time."""
+    fields = [
+        Field("file", Primitive("string"), True),
+        Field(_ENTRY, Primitive("integer"), True),
+        Field(_ROWS, Primitive("integer"), True),
+        *(Field(f"__deltacli_own_{one.name}", one.type, True) for one in own),
+    ]
+    return logical_type(Struct(tuple(fields)))
+
+
 def _entry_table(chosen: Sequence[ScanFile], own: Sequence[Field]) -> Any:
     """One row a chosen file: its path as Spark tells it, its number, and its own columns."""
     columns: dict[str, Any] = {
@@ -325,7 +339,7 @@ def _block_table(chosen: Sequence[ScanFile]) -> Any:
     numbers: list[int] = []
     bits: list[bytes] = []
     for entry, one in enumerate(chosen):
-        for number, block in (one.selected.blocks if one.selected else {}).items():
+        for number, block in one.select().blocks.items():
             entries.append(entry)
             numbers.append(number)
             bits.append(bytes(block))
@@ -352,7 +366,7 @@ def spark_path(location: str) -> str:
     text = re.sub(r"^file:/+", "file:/", hadoop_location(location))
     return "".join(
         one
-        if one in _LEGAL or (one > "\x7f" and one.isprintable())
+        if one in _LEGAL or (one > "\x7f" and unicodedata.category(one) not in _ENCODED)
         else "".join(f"%{byte:02X}" for byte in one.encode("utf-8", "surrogateescape"))
         for one in text
     )

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
+import re
+import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deltacli.errors import CorruptLog, StorageError, UsageError
-from deltacli.spark.cache import cache_folder
+from deltacli.errors import CorruptLog, DeltaCliError, StorageError, UsageError
+from deltacli.spark.cache import cache_folder, write_whole
 from deltacli.spark.java import Java, find_java
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
-_ARCHIVE_SECONDS = 5.0
+_ARCHIVE_SECONDS = 60.0
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 
@@ -63,8 +66,7 @@ def open_session(settings: SparkSettings) -> SparkSession:
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    # What PySpark logs, it also raises.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    quiet_pyspark()
     java = find_java()
     os.environ["JAVA_HOME"] = java.home
     # Workers would otherwise start whatever `python3` is, without pyarrow.
@@ -80,7 +82,15 @@ def open_session(settings: SparkSettings) -> SparkSession:
             f"Spark does not start: {_cause(exc)}",
             hint="check --spark-master and --spark-conf; --debug shows Java's own words",
         ) from exc
+    if settings.is_local and not _archive(java).exists():
+        atexit.register(_keep_archive, session, _archive(java))
     return session
+
+
+def quiet_pyspark() -> None:
+    """What PySpark logs of a failing query, Java's stack and all, it also raises."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _defaults(settings: SparkSettings, java: Java) -> dict[str, str]:
@@ -91,7 +101,8 @@ def _defaults(settings: SparkSettings, java: Java) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.catalogImplementation": "in-memory",
     }
-    options = f"-Dlog4j2.configurationFile={_log_settings(settings)}"
+    crash = f"-XX:ErrorFile={cache_folder()}/hs_err_%p.log -XX:+DisplayVMOutputToStderr"
+    options = f"{crash} -Dlog4j2.configurationFile={_log_settings(settings)}"
     if settings.is_local:
         cores = max(2, os.cpu_count() or 2)
         defaults["spark.sql.shuffle.partitions"] = str(cores)
@@ -108,26 +119,42 @@ def _log_settings(settings: SparkSettings) -> str:
     """Spark says nothing by itself: what fails comes back as an error of ours."""
     level = "warn" if settings.is_verbose else "off"
     path = cache_folder() / f"log4j2-{level}.properties"
-    if not path.exists():
-        path.write_text(_LOG.format(level=level))
+    write_whole(path, _LOG.format(level=level))
     return path.as_uri()
 
 
-def _archive_options(java: Java) -> str:
-    """Use the archive of Java classes, or leave one behind at the end of this session.
-
-    It belongs to one Java and one PySpark; Java itself ignores one that does not fit.
-    """
+def _archive(java: Java) -> Path:
+    """The archive of Java classes: it belongs to one Java and one PySpark."""
     import pyspark
 
-    archive = cache_folder() / f"spark-{pyspark.__version__}-java-{java.version}.jsa"
-    for made in sorted(archive.parent.glob(f"{archive.name}.*")):
-        # Java writes it for some seconds after the session's end.
-        if time.time() - made.stat().st_mtime > _ARCHIVE_SECONDS:
-            made.replace(archive)
+    return cache_folder() / f"spark-{pyspark.__version__}-{java.build}.jsa"
+
+
+def _archive_options(java: Java) -> str:
+    """Use the archive, or leave one behind at the end of this session."""
+    archive = _archive(java)
+    quiet = "-Xlog:cds=off -Xlog:cds+dynamic=off"
     if archive.exists():
-        return f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
-    return f"-XX:ArchiveClassesAtExit={archive}.{os.getpid()} -Xlog:cds=off -Xlog:cds+dynamic=off"
+        return f"-XX:SharedArchiveFile={archive} {quiet}"
+    return f"-XX:ArchiveClassesAtExit={archive}.{os.getpid()} {quiet}"
+
+
+def _keep_archive(session: SparkSession, archive: Path) -> None:
+    """End the session, wait for Java to write its archive, and only then give it its name."""
+    made = archive.with_name(f"{archive.name}.{os.getpid()}")
+    context = session.sparkContext
+    process = context._gateway.proc
+    try:
+        session.stop()
+        context._gateway.shutdown()
+        process.stdin.close()
+        if process.wait(_ARCHIVE_SECONDS) == 0 and made.exists():
+            made.replace(archive)
+    except (OSError, subprocess.SubprocessError):
+        process.kill()
+    finally:
+        with contextlib.suppress(OSError):
+            made.unlink()
 
 
 def parse_conf(pairs: list[str] | None) -> dict[str, str]:
@@ -151,32 +178,36 @@ def _first_line(exc: BaseException) -> str:
 
 @contextlib.contextmanager
 def spark_errors() -> Iterator[None]:
-    """Spark's errors as ours: what is wrong with a question, and what went wrong with an answer."""
-    from pyspark.errors import AnalysisException, ParseException, PySparkException
+    """Spark's errors as ours: what is wrong with a question, with the data, or with the world."""
+    from pyspark.errors import PySparkException
 
     try:
         yield
-    except (AnalysisException, ParseException) as exc:
-        if "PATH_NOT_FOUND" in str(exc):
-            raise CorruptLog(
-                f"a data file is missing: {_first_line(exc)}",
-                hint="restore the file, or read a version without it",
-            ) from exc
-        raise UsageError(
-            f"Spark does not accept this: {_first_line(exc)}", hint="check names and types"
-        ) from exc
-    except (PySparkException, OSError) as exc:
-        raise StorageError(
-            f"Spark could not read the data: {_first_line(exc)}",
-            hint="data files may be missing or broken; --debug shows all that Spark says",
-        ) from exc
+    except PySparkException as exc:
+        raise _translated(exc, _first_line(exc)) from exc
     except Exception as exc:
         if not type(exc).__module__.startswith("py4j"):
             raise
-        raise StorageError(
-            f"Spark failed: {_cause(exc)}",
-            hint="data files may be missing or broken; --debug shows all that Spark says",
-        ) from exc
+        raise _translated(exc, _cause(exc)) from exc
+
+
+def _translated(exc: Exception, reason: str) -> DeltaCliError:
+    from pyspark.errors import AnalysisException, ParseException
+
+    text = str(exc)
+    if any(word in text for word in ("PATH_NOT_FOUND", "FAILED_READ_FILE")):
+        return CorruptLog(
+            f"a data file is missing or broken: {reason}",
+            hint="restore the file, or read a version without it",
+        )
+    # Classes 21, 22, 38 and 42 of SQL's states are about the question.
+    if isinstance(exc, AnalysisException | ParseException) or re.search(
+        r"SQLSTATE: (?:21|22|38|42)", text
+    ):
+        return UsageError(f"Spark does not accept this: {reason}", hint="check names and types")
+    return StorageError(
+        f"Spark failed: {reason}", hint="--debug shows all that Spark says; check its settings"
+    )
 
 
 def _cause(exc: Exception) -> str:

@@ -125,7 +125,7 @@ positions = st.one_of(
 def test_positions_come_back(rows: set[int], others: set[int], runs: bool) -> None:
     found = parse_rows(serialized(rows, runs=runs))
     assert list(found) == sorted(rows)
-    assert (len(found), found.last) == (len(rows), max(rows, default=-1))
+    assert len(found) == len(rows)
     assert set(found - parse_rows(serialized(others))) == rows - others
 
 
@@ -162,7 +162,12 @@ def test_a_vector_is_checked_against_its_action_and_its_checksum(tmp_path: Path)
             return place.read_bytes()[offset : offset + size]
 
         assert list(vector_rows(descriptor, read)) == rows
-        for change in ({"cardinality": 2}, {"sizeInBytes": 3}, {"sizeInBytes": None}):
+        for change in (
+            {"cardinality": 2},
+            {"sizeInBytes": 3},
+            {"sizeInBytes": None},
+            {"offset": -9},
+        ):
             with pytest.raises(CorruptLog):
                 vector_rows({**descriptor, **change}, read)
         for broken in (whole[:-1] + bytes([whole[-1] ^ 1]), whole[:-5], b""):

@@ -16,6 +16,7 @@ from deltacli.delta.arrow_types import arrow_type
 from deltacli.delta.predicates import parse_condition
 from deltacli.delta.schema import parse_schema
 from deltacli.delta.skipping import may_match
+from deltacli.delta.stats import parse_stats
 from deltacli.local.filters import holds
 from tests.builder import column
 
@@ -111,7 +112,7 @@ def test_a_file_with_a_matching_row_is_never_left_out(
     table = pa.table({name: pa.array(values, types[name]) for name, values in data.items()})
     tree = parse_condition(text)
     matches = any(any(holds(tree, batch).to_pylist()) for batch in table.to_batches())
-    found = may_match(tree, SCHEMA, {"p": part}, stats, is_mapped=False)
+    found = may_match(tree, SCHEMA, {"p": part}, parse_stats(stats), is_mapped=False)
     assert found or not matches
 
 
@@ -128,7 +129,7 @@ STATS = (
         ("i = 1", False), ("i = 2", True), ("i > 5", False), ("i >= 5", True), ("i < 2", False),
         ("i <> 3", True), ("i in (0, 1, 6)", False), ("i in (0, 3)", True), ("i is null", False),
         ("i is not null", True), ("not i >= 2", False), ("not (i < 9)", False), ("s = 'bb'", False),
-        ("s is null", True), ("s is not null", False), ("d > 9.99", False), ("d < 1.11", True),
+        ("s is null", True), ("s is not null", False), ("d > 10", False), ("d < 1.11", True),
         ("day = '2024-01-01'", False), ("day > date '2024-01-02'", True), ("p = 1", True),
         ("p = 2", False), ("p <> 1", False), ("p is null", False), ("i = 1 or p = 2", False),
         ("i = 3 and p = 2", False), ("i = 1 or d > 5", True), ("i = null", False),
@@ -136,7 +137,7 @@ STATS = (
     ],
 )  # fmt: skip
 def test_files_are_left_out_where_the_log_says_enough(text: str, expected: bool) -> None:
-    got = may_match(parse_condition(text), SCHEMA, {"p": 1}, STATS, is_mapped=False)
+    got = may_match(parse_condition(text), SCHEMA, {"p": 1}, parse_stats(STATS), is_mapped=False)
     assert got is expected
 
 
@@ -148,4 +149,22 @@ def test_broken_statistics_leave_nothing_out() -> None:
         "[]",
         '{"minValues":3,"maxValues":{"i":"x"},"nullCount":{"i":"0"}}',
     ):
-        assert may_match(parse_condition("i = 1"), SCHEMA, {}, stats, is_mapped=False)
+        facts = parse_stats(stats)
+        assert may_match(parse_condition("i = 1"), SCHEMA, {}, facts, is_mapped=False)
+
+
+def test_bounds_hold_whatever_a_writer_rounds_or_cuts() -> None:
+    kinds = {"d": "decimal(22,2)", "f": "float", "s": "string", "n": "timestamp_ntz"}
+    tree = {"type": "struct", "fields": [column(name, kind) for name, kind in kinds.items()]}
+    schema = parse_schema(json.dumps(tree))
+    rounded = (
+        '{"numRecords":1,"minValues":{"d":1.2345678901234567e+19,"f":0.7,"s":"a"},'
+        '"maxValues":{"d":1.2345678901234567e+19,"f":0.7,"s":"aa\\ufffd"},"nullCount":{"d":0}}'
+    )
+    for text in (
+        "d = 12345678901234567890.12", "d > 12345678901234567890.11", "f < 0.7",
+        "s > 'aa😀'", "n > '2024-01-01'",
+    ):  # fmt: skip
+        partition = {"n": datetime(2024, 1, 1, 12)}
+        facts = parse_stats(rounded)
+        assert may_match(parse_condition(text), schema, partition, facts, is_mapped=False), text

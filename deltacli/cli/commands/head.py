@@ -31,7 +31,8 @@ def head(
     options: CommonOptions,
     table: TableArg,
     limit: Annotated[
-        int, typer.Option("-n", "--rows", min=0, metavar="N", help="At most so many rows.")
+        int,
+        typer.Option("-n", "--rows", min=0, max=2**31 - 1, metavar="N", help="At most so many."),
     ] = 10,
     at: AtOpt = None,
     where: Annotated[
@@ -51,8 +52,8 @@ def head(
 ) -> None:
     """Show some rows of a version.
 
-    Deleted rows are left out, columns have the table's names and types, and the order is that
-    of the files. Small answers are read here; conditions that take a whole SQL engine, and
+    Deleted rows are left out, columns have the table's names and types, the newest files come
+    first. Small answers are read here; conditions that take a whole SQL engine, and
     searches through much data, go to Spark if it is installed. -v says which and why.
     """
     from deltacli.operations.head import HeadRequest, plan_head, show_head
@@ -63,7 +64,9 @@ def head(
         raise UsageError("--columns has an empty name", hint="write --columns id,total")
     snapshot = session.snapshot(table, at, allow_catalog_managed=allow_catalog_managed)
     session.warn(snapshot.warnings)
-    chosen = Engine.SPARK if spark_master and engine is Engine.AUTO else engine
+    if engine is Engine.LOCAL and (spark_master or spark_conf):
+        raise UsageError("--engine local takes no Spark", hint="leave the Spark options out")
+    chosen = Engine.SPARK if (spark_master or spark_conf) else engine
     plan = plan_head(
         snapshot, HeadRequest(limit, names, where), chosen.value, session.storage_options
     )
