@@ -47,7 +47,7 @@ complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l no-color -d 'N
 complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l no-progress -d 'No progress on stderr.'
 complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l help -s h -d 'Show this message and exit.'
 complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -F
-complete -c deltacli -n '__fish_seen_subcommand_from head' -l rows -s n -x -d 'At most so many rows.'
+complete -c deltacli -n '__fish_seen_subcommand_from head' -l rows -s n -x -d 'At most so many.'
 complete -c deltacli -n '__fish_seen_subcommand_from head' -l at -x -d 'A version (42), a time (2026-01-31, 2026-01-31T10:00+01:00) or an age (3 days ago, 12h, 30m, yesterday).'
 complete -c deltacli -n '__fish_seen_subcommand_from head' -l where -x -d 'Only rows for which this is true.'
 complete -c deltacli -n '__fish_seen_subcommand_from head' -l columns -x -d 'Only these columns.'

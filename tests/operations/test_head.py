@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,8 +22,9 @@ from deltacli.local.filters import holds
 from deltacli.local.scan import read_rows
 from deltacli.storage import open_store
 from deltacli.storage.local import LocalStore
-from tests.builder import TableBuilder, add, column, metadata, protocol
+from tests.builder import TableBuilder, add, column, features, metadata, protocol, remove
 from tests.conftest import Result
+from tests.delta.test_bitmaps import inline
 from tests.rows import NOT_COMPARED, multiset, with_rows
 from tests.test_golden import GOLDEN, expectations
 
@@ -211,3 +213,131 @@ def test_values_are_shown_exactly(tmp_path: Path, deltacli: Deltacli) -> None:
         '"s":{"a":12345678901234567890123456789012345.678},"m":[{"key":1,"value":"x"}],'
         '"k":{"a":null},"l":9223372036854775807}\n'
     )
+
+
+# -- found by looking for trouble -------------------------------------------------------------
+
+
+def one_file(root: Path, data: pa.Table, *columns: Any, head: Any = None, **more: Any) -> Path:
+    """A table of one file."""
+    root.mkdir(parents=True, exist_ok=True)
+    row_group_size = more.pop("row_group_size", None)
+    pq.write_table(data, root / "f.parquet", row_group_size=row_group_size)
+    table = TableBuilder(LocalStore(str(root)))
+    table.commit(head or protocol(), metadata(*columns), add("f.parquet", **more))
+    return root
+
+
+def test_vectors_fit_wherever_a_batch_begins(tmp_path: Path, deltacli: Deltacli) -> None:
+    """A dictionary column makes batches begin at any row."""
+    count = 20_000
+    gone = set(range(0, count, 7)) | {65_535, 0, 8190, 8191, 8192}
+    texts = pa.array([f"t{n % 5}" for n in range(count)]).dictionary_encode()
+    data = pa.table({"id": list(range(count)), "s": texts})
+    table = one_file(
+        tmp_path / "t", data, column("id"), column("s", "string"),
+        head=features("deletionVectors"), row_group_size=1001, deletionVector=inline(gone),
+    )  # fmt: skip
+    rows = deltacli("head", table, "-n", "100000", "-o", "jsonl").rows
+    assert [row["id"] for row in rows] == [n for n in range(count) if n not in gone]
+
+
+def test_vectors_of_files_that_are_not_read_are_not_read(
+    tmp_path: Path, deltacli: Deltacli
+) -> None:
+    root = make(tmp_path / "t")
+    missing = {"storageType": "p", "pathOrInlineDv": f"file://{root}/no.bin", "offset": 1,
+               "sizeInBytes": 40, "cardinality": 1}  # fmt: skip
+    more = [features("deletionVectors"), remove("1.parquet")]
+    again = add("1.parquet", partitionValues={"p": "1"}, deletionVector=missing)
+    table = TableBuilder(LocalStore(str(root)))
+    table.commit(*more, again, version=3)
+    assert len(deltacli("head", root, "--where", "p = 2", "-o", "json").json) == 5
+    assert deltacli("head", root, "-n", "0").code == 0
+    assert deltacli("head", root, "--where", "p = 1").code == 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("integer", pa.array([2**40])), ("short", pa.array([70_000], pa.int32())),
+        ("long", pa.array([1.9])), ("long", pa.array([2**64 - 1], pa.uint64())),
+        ("float", pa.array([1e300])), ("timestamp", pa.array([5])), ("date", pa.array(["x"])),
+        ("decimal(6,2)", pa.array([Decimal("1.2345")])), ("string", pa.array([1])),
+        ({"type": "array", "elementType": "long", "containsNull": True}, pa.array([1])),
+        ({"type": "struct", "fields": [column("a")]}, pa.array([1])),
+        ("decimal(5,1)", pa.array(["1"])),
+    ],
+)  # fmt: skip
+def test_a_file_that_does_not_fit_the_schema_is_no_guess(
+    tmp_path: Path, deltacli: Deltacli, kind: Any, data: Any
+) -> None:
+    table = one_file(tmp_path / "t", pa.table({"c": data}), column("c", kind))
+    result = deltacli("head", table, "--engine", "local")
+    assert (result.code, result.stdout) == (5, ""), result.stdout
+    assert "f.parquet" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_odd_but_sound_arrow_types_are_read(tmp_path: Path, deltacli: Deltacli) -> None:
+    numbers = {"type": "array", "elementType": "long", "containsNull": True}
+    data = pa.table(
+        {
+            "fixed": pa.array([[1, 2], [3, 4]], pa.list_(pa.int64(), 2)),
+            "large": pa.array([[1], None], pa.large_list(pa.int64())),
+            "text": pa.array(["a", None], pa.large_string()),
+            "ns": pa.array([-1, 1_001], pa.timestamp("ns")),
+            "small": pa.array([1, 2], pa.uint8()),
+        }
+    )
+    columns = [
+        column("fixed", numbers), column("large", numbers), column("text", "string"),
+        column("ns", "timestamp_ntz"), column("small", "integer"),
+    ]  # fmt: skip
+    table = one_file(tmp_path / "t", data, *columns)
+    assert [list(row.values()) for row in deltacli("head", table, "-o", "jsonl").rows] == [
+        [[1, 2], [1], "a", "1969-12-31T23:59:59.999999", 1],
+        [[3, 4], None, None, "1970-01-01T00:00:00.000001", 2],
+    ]
+
+
+def test_values_that_python_has_not_are_shown_all_the_same(
+    tmp_path: Path, deltacli: Deltacli
+) -> None:
+    broken = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
+    )
+    data = pa.table(
+        {
+            "day": pa.array([10_000_000], pa.int32()).cast(pa.date32()),
+            "moment": pa.array([2**60], pa.timestamp("us", "UTC")),
+            "text": broken,
+            "empty": pa.array([[]], pa.map_(pa.string(), pa.int64())),
+        }
+    )
+    longs = {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True}
+    columns = [
+        column("day", "date"), column("moment", "timestamp"), column("text", "string"),
+        column("empty", longs),
+    ]  # fmt: skip
+    table = one_file(tmp_path / "t", data, *columns)
+    result = deltacli("head", table, "-o", "json", "--engine", "local")
+    assert result.code == 0, result.stderr
+    assert result.json[0]["empty"] == {}
+    assert result.json[0]["day"].startswith("29349-")
+    assert result.json[0]["text"] == "\ufffd"
+
+
+def test_a_column_is_named_once(tmp_path: Path, deltacli: Deltacli) -> None:
+    assert deltacli("head", make(tmp_path / "t"), "--columns", "id,ID").code == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(" * 3000 + "i = 1" + ")" * 3000, "d = " + "1" * 80, "f = 1" + "0" * 400, "i = 1and b",
+     "f = 1e400", "day = '20240131'", "day = date '2024-W05-3'", "i = " + "9" * 6000],
+)  # fmt: skip
+def test_conditions_beyond_measure_are_left_to_spark(text: str) -> None:
+    (batch,) = DATA.to_batches()
+    with pytest.raises(NotSimple):
+        holds(parse_condition(text), batch)

@@ -304,3 +304,65 @@ def test_a_change_data_file_says_itself_what_happened(spark: Any, tmp_path: Path
     assert json.dumps(sorted(both[0])) == json.dumps(
         sorted(["id", "p", "_change_type", "_commit_version", "_commit_timestamp"])
     )
+
+
+def test_kinds_of_time_survive_in_partitions(spark: Any, tmp_path: Path) -> None:
+    table = make(
+        tmp_path, column("id"), column("t", "timestamp"), column("n", "timestamp_ntz"),
+        head=features("timestampNtz"), partition_by=["t", "n"],
+    )  # fmt: skip
+    values = {"t": "2024-01-01T10:00:00.000000Z", "n": "2024-01-01 10:00:00"}
+    table.commit(add(write(tmp_path, "f.parquet", id=[1]), partitionValues=values))
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        frame = read(spark, str(tmp_path))
+        kinds = [one.simpleString() for one in frame.schema]
+        assert kinds == ["id:bigint", "t:timestamp", "n:timestamp_ntz"]
+        row = frame.selectExpr("cast(t as string) as t", "cast(n as string) as n").first()
+        assert (row.t, row.n) == ("2024-01-01 05:00:00", "2024-01-01 10:00:00")
+        assert read(spark, str(tmp_path), where="t < '2024-01-01 06:00:00'").count() == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_a_column_may_be_called_like_sparks_own(spark: Any, tmp_path: Path) -> None:
+    table = make(tmp_path, column("_metadata", "string"), column("p", "string"), partition_by=["p"])
+    path = write(tmp_path, "f.parquet", _metadata=["mine"])
+    table.commit(add(path, partitionValues={"p": "x"}))
+    assert rows_of(read(spark, str(tmp_path))) == [{"_metadata": "mine", "p": "x"}]
+
+
+def test_characters_that_only_java_prints(spark: Any, tmp_path: Path) -> None:
+    from urllib.parse import quote
+
+    root = tmp_path / "a\u200db"
+    table = make(root, column("id"), column("p", "string"), partition_by=["p"])
+    for number, sign in enumerate("\u00ad\ue000\ufeff\u2003\u0378\U0001f600"):
+        path = write(root, f"{sign}/f.parquet", id=[number])
+        table.commit(add(quote(path), partitionValues={"p": sign}))
+    assert read(spark, str(root)).count() == 6
+
+
+def test_what_a_removed_file_was_must_be_known(spark: Any, tmp_path: Path) -> None:
+    table = make(tmp_path, column("id"), column("p", "string"), partition_by=["p"])
+    path = write(tmp_path, "a b.parquet", id=[1])
+    table.commit(add("a b.parquet", partitionValues={"p": "x"}))
+    table.commit(remove("a%20b.parquet", partitionValues={"p": "x"}), add(path.replace(" ", "%20"),
+                 partitionValues={"p": "x"}))  # fmt: skip
+    assert rows_of(read_changes(spark, str(tmp_path), 2)) == []
+    table.commit(remove("a%20b.parquet"))
+    with pytest.raises(CorruptLog, match="partition values"):
+        read_changes(spark, str(tmp_path), 3)
+
+
+def test_files_that_cannot_match_are_not_even_looked_for(spark: Any, tmp_path: Path) -> None:
+    table = make(tmp_path, column("id"), column("p", "integer"), partition_by=["p"])
+    table.commit(add("gone.parquet", partitionValues={"p": "1"}))
+    path = write(tmp_path, "here.parquet", id=[5])
+    stats = '{"numRecords":1,"minValues":{"id":5},"maxValues":{"id":5},"nullCount":{"id":0}}'
+    table.commit(add(path, partitionValues={"p": "2"}, stats=stats))
+    low = stats.replace("5", "1")
+    table.commit(add("also gone.parquet", partitionValues={"p": "2"}, stats=low))
+    found = read(spark, str(tmp_path), where="P = 2 and id >= 5", columns=["ID"])
+    assert rows_of(found) == [{"id": 5}]
