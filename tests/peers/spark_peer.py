@@ -81,6 +81,11 @@ def sql(spark: Any, *statements: str) -> None:
         spark.sql(statement)
 
 
+def query(spark: Any, text: str) -> list[str]:
+    """The rows of an answer as JSON, sorted."""
+    return sorted(spark.sql(text).toJSON().collect())
+
+
 def main() -> None:
     spark = open_session(sys.argv[1])
     print("ready", flush=True)
@@ -89,6 +94,8 @@ def main() -> None:
         try:
             if job["op"] == "state":
                 answer: Any = state(spark, job["path"])
+            elif job["op"] == "query":
+                answer = query(spark, job["text"])
             else:
                 answer = sql(spark, *job["statements"])
         except Exception as error:

@@ -19,7 +19,7 @@ from deltacli.errors import Refused
 from deltacli.local.engine import LocalEngine
 from deltacli.operations.checkpoint import apply_checkpoint, plan_checkpoint
 from deltacli.storage.local import LocalStore
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Result
 from tests.operations.test_checkpoint import drop_older_than
 from tests.test_golden import GOLDEN, expectations
 
@@ -60,7 +60,12 @@ def ask() -> Iterator[Ask]:
     def do(op: str, **job: Any) -> Any:
         process.stdin.write(json.dumps({"op": op, **job}) + "\n")  # type: ignore[union-attr]
         process.stdin.flush()  # type: ignore[union-attr]
-        return json.loads(process.stdout.readline())  # type: ignore[union-attr]
+        while True:
+            line = process.stdout.readline()  # type: ignore[union-attr]
+            assert line, "Delta Spark is gone"
+            # Its vacuum talks on the same stream.
+            if not line.startswith("Deleted "):
+                return json.loads(line)
 
     yield do
     process.kill()
@@ -189,3 +194,74 @@ def shape(kind: Any) -> Any:
         return {one.name: shape(one.type) for one in kind}
     # Spark writes instants as INT96, which is neither microseconds nor marked with a zone.
     return "timestamp" if pa.types.is_timestamp(kind) else str(kind)
+
+
+def eventful(ask: Ask, place: Path, **properties: str) -> None:
+    """A table of Delta Spark with everything that leaves files behind."""
+    properties = {"delta.checkpointInterval": "100", **properties}
+    settings = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+    table = f"delta.`{place}`"
+    answer = ask(
+        "sql",
+        statements=[
+            "SET spark.databricks.delta.retentionDurationCheck.enabled = false",
+            "SET spark.databricks.delta.vacuum.retentionWindowIgnore.enabled = false",
+            f"CREATE TABLE {table} (id BIGINT, `_p` STRING) USING delta "
+            f"PARTITIONED BY (`_p`) TBLPROPERTIES ({settings})",
+            f"INSERT INTO {table} SELECT id, elt(id % 4 + 1, 'a b', 'x%20y', '_', 'é=#') "
+            "FROM range(60)",
+            f"DELETE FROM {table} WHERE id % 10 = 3",
+            f"UPDATE {table} SET id = id + 1000 WHERE id < 20",
+            f"DELETE FROM {table} WHERE `_p` = '_'",
+            f"INSERT INTO {table} SELECT id, 'a b' FROM range(5000, 5010)",
+            f"OPTIMIZE {table} WHERE `_p` = 'a b'",
+            f"DELETE FROM {table} WHERE id % 7 = 1",
+        ],
+    )
+    assert answer is None, answer
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true",
+         "delta.enableInCommitTimestamps": "true", "delta.enableRowTracking": "true"},
+        {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2",
+         "delta.minWriterVersion": "5", "delta.checkpointInterval": "3"},
+    ],
+    ids=["vectors and changes", "mapped"],
+)  # fmt: skip
+def test_spark_vacuums_the_same_files_and_reads_on(
+    ask: Ask, tmp_path: Path, deltacli: Callable[..., Result], properties: dict[str, str]
+) -> None:
+    place = tmp_path / "t"
+    eventful(ask, place, **properties)
+    for name in ("orphan.parquet", "_p=zz/orphan", "_hidden/x", ".part.crc"):
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_bytes(b"x")
+    table = f"delta.`{place}`"
+    # Spark names folders too: those that were empty before.
+    listed = ask("query", text=f"VACUUM {table} RETAIN 0 HOURS DRY RUN")
+    assert isinstance(listed, list), listed
+    theirs = {json.loads(row)["path"].removeprefix(f"file:{place}/") for row in listed}
+    short = ("--retain", "0h", "--allow-short-retention", "--allow-large")
+    planned = deltacli("vacuum", place, *short, "--dry-run", "-o", "json").json
+    ours = {one["path"] for one in planned["files"]}
+    assert ours == {name for name in theirs if not (place / name).is_dir()}
+    before = ask("query", text=f"SELECT * FROM {table}")
+    done = deltacli("vacuum", place, *short, "--yes", "-o", "json")
+    assert done.code == 0, done.stderr
+    assert done.json["numDeleted"] == len(ours)
+    assert ask("query", text=f"SELECT * FROM {table}") == before
+    history = ask("query", text=f"DESCRIBE HISTORY {table} LIMIT 2")
+    assert {json.loads(row)["operation"] for row in history} == {"VACUUM END", "VACUUM START"}
+    # What we leave behind is what Spark's LITE wants.
+    answer = ask(
+        "sql",
+        statements=[f"DELETE FROM {table} WHERE id % 5 = 2", f"VACUUM {table} LITE RETAIN 0 HOURS"],
+    )
+    assert answer is None, answer
+    after = [json.loads(row) for row in before]
+    assert len(ask("query", text=f"SELECT * FROM {table}")) == sum(
+        1 for row in after if row["id"] % 5 != 2
+    )
