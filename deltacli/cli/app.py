@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from deltacli import __version__
-from deltacli.cli.failure import failure_of, failure_text
 from deltacli.errors import DeltaCliError, StorageError, UsageError
 
 
@@ -47,6 +46,8 @@ def run(arguments: Sequence[str]) -> int:
         failure.__cause__ = error
         return _report(failure, arguments)
     except (Exception, KeyboardInterrupt) as error:
+        from deltacli.cli.failure import failure_of
+
         return _report(failure_of(error), arguments)
 
 
@@ -115,6 +116,8 @@ def _report(error: DeltaCliError, arguments: Sequence[str]) -> int:
         import traceback
 
         traceback.print_exception(error)
+    from deltacli.cli.failure import failure_text
+
     text = failure_text(error, as_json=_wants_json(arguments))
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr)

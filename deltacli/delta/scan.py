@@ -137,8 +137,13 @@ class Files:
         return open_store(folder, self.options), name
 
 
-def chosen_columns(schema: Struct, names: Sequence[str]) -> Struct:
-    """Some columns by name, in the order of the names; case does not matter. Raises NotFound."""
+def chosen_columns(schema: Struct, names: Sequence[str] | None) -> Struct:
+    """Some columns by name (None is all), in the order of the names; case does not matter.
+
+    Raises NotFound.
+    """
+    if names is None:
+        return schema
     found: list[Field] = []
     for name in names:
         same = [one for one in schema.fields if one.name == name] or [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -62,7 +62,7 @@ def plan_head(
 ) -> HeadPlan:
     """Decide who reads; files whose partition values rule them out are left alone."""
     files = Files(snapshot, options)
-    wanted = _wanted(files.schema, request.columns)
+    wanted = chosen_columns(files.schema, request.columns)
     try:
         condition = _condition(files.schema, wanted, request.where)
     except (NotSimple, NoArrowType) as error:
@@ -92,10 +92,6 @@ def show_head(plan: HeadPlan, settings: Callable[[], SparkSettings]) -> Listing:
     names = tuple(one.name for one in plan.wanted.fields)
     rows = _by_spark(plan, settings()) if plan.engine == "spark" else _rows(_locally(plan))
     return Listing(rows, names, names, "rows")
-
-
-def _wanted(schema: Struct, columns: Sequence[str] | None) -> Struct:
-    return schema if columns is None else chosen_columns(schema, columns)
 
 
 def _condition(schema: Struct, wanted: Struct, text: str | None) -> Condition | None:

@@ -82,7 +82,7 @@ def read(
         return scan(spark, files, chosen, columns=columns)
     with contextlib.suppress(NotSimple):
         chosen = list(files.matching(chosen, parse_condition(where)))
-    quoted = [f"`{_escaped(one.name)}`" for one in _wanted(files.schema, columns).fields]
+    quoted = [f"`{_escaped(one.name)}`" for one in chosen_columns(files.schema, columns).fields]
     return scan(spark, files, chosen).where(where).select(*quoted)
 
 
@@ -152,7 +152,7 @@ def scan(
     from pyspark.sql import functions as F  # noqa: N812
 
     schema = schema or files.schema
-    wanted = _wanted(schema, columns)
+    wanted = chosen_columns(schema, columns)
     partitions = set(files.snapshot.metadata.partition_columns)
     stored = [one for one in wanted.fields if one.name not in partitions and not is_void(one.type)]
     result = Struct((*wanted.fields, *constants))
@@ -188,12 +188,6 @@ def _own(name: str) -> str:
 
 def _escaped(name: str) -> str:
     return name.replace("`", "``")
-
-
-def _wanted(schema: Struct, columns: Sequence[str] | None) -> Struct:
-    if columns is None:
-        return schema
-    return chosen_columns(schema, columns)
 
 
 def _parquet(

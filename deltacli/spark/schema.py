@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from deltacli.delta.schema import Array, DataType, Field, Map, Primitive, Struct, type_tree
+from deltacli.delta.schema import Array, DataType, Field, Map, Primitive, Struct, type_tree, walk
 from deltacli.errors import Refused
 
 if TYPE_CHECKING:
@@ -86,17 +86,5 @@ def as_integers(schema: StructType, names: frozenset[str]) -> StructType:
 def unlike_names(schema: Struct) -> Iterator[str]:
     """The columns whose files call a nested field by another name."""
     for field in schema.fields:
-        if any(one.name != one.physical_name for one in _nested(field.type)):
+        if any(one.name != one.physical_name for _, one in walk(field.type)):
             yield field.name
-
-
-def _nested(data_type: DataType) -> Iterator[Field]:
-    if isinstance(data_type, Struct):
-        for field in data_type.fields:
-            yield field
-            yield from _nested(field.type)
-    elif isinstance(data_type, Array):
-        yield from _nested(data_type.element)
-    elif isinstance(data_type, Map):
-        yield from _nested(data_type.key)
-        yield from _nested(data_type.value)

@@ -149,6 +149,10 @@ def open_store(table: str, options: Mapping[str, str] | None = None) -> LogStore
         raise UsageError(
             "dbfs: paths exist only inside Databricks", hint="use the cloud storage URL behind it"
         )
+    if scheme in ("s3", "s3a", "s3n"):
+        from deltacli.storage.s3 import S3Store
+
+        return S3Store(table, options or {})
     from deltacli.storage.remote import RemoteStore
 
     return RemoteStore(table, options or {})

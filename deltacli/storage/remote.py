@@ -7,7 +7,6 @@ import inspect
 import os
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -37,9 +36,6 @@ T = TypeVar("T")
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure"}
 
-# Without these, a dead endpoint keeps a command waiting for minutes.
-_S3_CONFIG = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}
-
 
 @dataclass(frozen=True, slots=True)
 class RemoteEntry:
@@ -51,10 +47,6 @@ class RemoteEntry:
 
 # Path below the root, size, modification time.
 RemoteFile = tuple[str, int, int | None]
-
-_KEYS_A_REQUEST = 1000
-_DELETE_ATTEMPTS = 5
-_THROTTLED = ("SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling")
 
 
 class RemoteStore:
@@ -69,23 +61,27 @@ class RemoteStore:
         self.scheme = scheme
         self.location = f"{scheme}://{rest.rstrip('/')}"
         self._options = dict(options)
-        self._fs, self._root = _open_filesystem(scheme, self.location, dict(options))
+        self._fs, self._root = _open_filesystem(
+            scheme, self.location, self._driver_options(dict(options))
+        )
+
+    def _driver_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options as the driver wants them."""
+        return options
 
     def _path(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
 
     def list_from(self, folder: str, start: str = "") -> Iterator[RemoteEntry]:
         self._fs.invalidate_cache()
-        if self.scheme == "s3" and start:
-            entries = self._run(folder, lambda: self._list_s3_from(folder, start))
-        else:
-            entries = self._run(folder, lambda: self._list_whole(folder))
+        entries = self._listed(folder, start)
         kept = (entry for entry in entries if entry.name >= start)
         return iter(sorted(kept, key=lambda entry: entry.name.encode("utf-8", "surrogatepass")))
 
-    def _list_whole(self, folder: str) -> list[RemoteEntry]:
+    def _listed(self, folder: str, start: str) -> list[RemoteEntry]:
+        """The entries of a folder, at least those from `start` on."""
         path = self._path(folder)
-        found = self._fs.ls(path, detail=True)
+        found = self._run(folder, lambda: self._fs.ls(path, detail=True))
         own = path.rstrip("/").rsplit("/", 1)[-1]
         return [
             _entry(one)
@@ -93,31 +89,6 @@ class RemoteStore:
             # Some stores list a marker object for the folder itself.
             if not (one["name"].rstrip("/").endswith(path.rstrip("/")) and _name(one) == own)
         ]
-
-    def _list_s3_from(self, folder: str, start: str) -> list[RemoteEntry]:
-        """S3 lists from a key itself: a long log costs only the pages behind `start`."""
-        bucket, _, key = self._path(folder).partition("/")
-        # StartAfter excludes its own key; the last character is put one lower instead.
-        before = start[:-1] + chr(ord(start[-1]) - 1) + "\U0010ffff"
-        token: dict[str, str] = {"StartAfter": f"{key}/{before}"}
-        found: list[RemoteEntry] = []
-        while True:
-            page = self._fs.call_s3(
-                "list_objects_v2", Bucket=bucket, Prefix=f"{key}/", Delimiter="/", **token
-            )
-            for one in page.get("Contents", ()):
-                name = one["Key"].rsplit("/", 1)[-1]
-                if name:
-                    found.append(
-                        RemoteEntry(name, False, one["Size"], _millis(one["LastModified"]))
-                    )
-            for one in page.get("CommonPrefixes", ()):
-                found.append(
-                    RemoteEntry(one["Prefix"].rstrip("/").rsplit("/", 1)[-1], True, 0, None)
-                )
-            if not page.get("IsTruncated"):
-                return found
-            token = {"ContinuationToken": page["NextContinuationToken"]}
 
     def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
         """One listing a top folder, several at a time, each flat: no request a folder."""
@@ -167,11 +138,6 @@ class RemoteStore:
 
     def _top_pages(self, folder: str) -> Iterator[tuple[list[RemoteFile], list[str]]]:
         """The files and the names of folders right below a folder."""
-        if self.scheme == "s3":
-            for page in self._s3_pages(folder, Delimiter="/"):
-                names = [one["Prefix"][:-1] for one in page.get("CommonPrefixes", ())]
-                yield self._s3_files(page), [name.rsplit("/", 1)[-1] for name in names]
-            return
         prefix = f"{folder}/" if folder else ""
         top = list(self.list_from(folder))
         yield (
@@ -181,30 +147,7 @@ class RemoteStore:
 
     def _pages(self, folder: str) -> Iterator[list[RemoteFile]]:
         """All files below a folder, a page at a time where the storage has pages."""
-        if self.scheme == "s3":
-            yield from map(self._s3_files, self._s3_pages(folder))
-        else:
-            yield self._run(folder, lambda: self._find(folder))
-
-    def _s3_pages(self, folder: str, **more: str) -> Iterator[Any]:
-        bucket, _, key = self._path(folder).partition("/")
-        wish = {"Bucket": bucket, "Prefix": f"{key}/" if key else "", **more}
-        while True:
-            page = self._run(folder, lambda: self._fs.call_s3("list_objects_v2", **wish))
-            yield page
-            if not page.get("IsTruncated"):
-                return
-            wish["ContinuationToken"] = page["NextContinuationToken"]
-
-    def _s3_files(self, page: Any) -> list[RemoteFile]:
-        root = self._root.partition("/")[2]
-        skip = len(root) + 1 if root else 0
-        return [
-            (one["Key"][skip:], one["Size"], _millis(one["LastModified"]))
-            for one in page.get("Contents", ())
-            # A key with a slash at its end only marks a folder.
-            if not one["Key"].endswith("/")
-        ]
+        yield self._run(folder, lambda: self._find(folder))
 
     def _find(self, folder: str) -> list[RemoteFile]:
         found = self._fs.find(self._path(folder), detail=True)
@@ -298,48 +241,11 @@ class RemoteStore:
         self._fs.invalidate_cache()
 
     def delete_all(self, paths: Sequence[str]) -> list[tuple[str, StorageError]]:
-        if self.scheme == "s3":
-            return self._delete_s3(list(paths))
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(READ_THREADS) as pool:
             done = pool.map(lambda path: list(delete_one_by_one(self, (path,))), paths)
             return [failure for failures in done for failure in failures]
-
-    def _delete_s3(self, paths: list[str]) -> list[tuple[str, StorageError]]:
-        """A thousand keys a request; keys that were throttled are asked for again."""
-        bucket, _, root = self._root.partition("/")
-        prefix = f"{root}/" if root else ""
-        failures: list[tuple[str, StorageError]] = []
-        for start in range(0, len(paths), _KEYS_A_REQUEST):
-            waiting = paths[start : start + _KEYS_A_REQUEST]
-            for attempt in range(_DELETE_ATTEMPTS):
-                try:
-                    refused = self._delete_keys(bucket, [prefix + path for path in waiting])
-                except StorageError as error:
-                    failures += [(path, error) for path in waiting]
-                    break
-                again = []
-                for key, code in refused.items():
-                    path = key[len(prefix) :]
-                    if code in _THROTTLED and attempt < _DELETE_ATTEMPTS - 1:
-                        again.append(path)
-                    else:
-                        failures.append((path, _refusal(self._url(path), code)))
-                if not again:
-                    break
-                waiting = again
-                time.sleep(0.2 * 2**attempt)
-        self._fs.invalidate_cache()
-        return failures
-
-    def _delete_keys(self, bucket: str, keys: Sequence[str]) -> dict[str, str]:
-        """Delete keys with one request; those that stay, with the server's error code."""
-        objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        answer = self._run(
-            "", lambda: self._fs.call_s3("delete_objects", Bucket=bucket, Delete=objects)
-        )
-        return {one["Key"]: one.get("Code", "") for one in answer.get("Errors", ())}
 
     def remove_folder(self, path: str) -> bool:
         return False
@@ -347,15 +253,9 @@ class RemoteStore:
     def parent(self) -> RemoteStore | None:
         scheme, _, rest = self.location.partition("://")
         above, slash, _ = rest.rpartition("/")
-        return RemoteStore(f"{scheme}://{above}", self._options) if slash else None
+        return type(self)(f"{scheme}://{above}", self._options) if slash else None
 
     def keeps_deleted(self) -> bool:
-        if self.scheme != "s3":
-            return False
-        with contextlib.suppress(Exception):
-            bucket = self._root.partition("/")[0]
-            answer = self._fs.call_s3("get_bucket_versioning", Bucket=bucket)
-            return bool(answer.get("Status") == "Enabled")
         return False
 
     def _url(self, path: str) -> str:
@@ -375,8 +275,6 @@ def _open_filesystem(scheme: str, url: str, options: dict[str, Any]) -> tuple[An
     for name in ("gcsfs", "azure", "aiohttp", "asyncio", "botocore", "s3fs"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     extra = _EXTRAS.get(scheme)
-    if scheme == "s3":
-        options = _s3_options(options)
     try:
         filesystem, root = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
     except ImportError as exc:
@@ -401,18 +299,6 @@ def _open_filesystem(scheme: str, url: str, options: dict[str, Any]) -> tuple[An
     return filesystem, root.rstrip("/")
 
 
-def _s3_options(options: dict[str, Any]) -> dict[str, Any]:
-    """s3fs wants some settings nested; a flat `--storage-option KEY=VALUE` reaches them all."""
-    flat = dict(options)
-    client = {name: flat.pop(name) for name in ("endpoint_url", "region_name") if name in flat}
-    if client:
-        flat["client_kwargs"] = client
-    if isinstance(flat.get("anon"), str):
-        flat["anon"] = flat["anon"].lower() in ("1", "true", "yes")
-    flat.setdefault("config_kwargs", _S3_CONFIG)
-    return flat
-
-
 def _creates_exclusively(filesystem: Any) -> bool:
     """Whether the driver has an exclusive creation of its own.
 
@@ -434,7 +320,7 @@ def _name(info: Mapping[str, Any]) -> str:
 def _entry(info: Mapping[str, Any]) -> RemoteEntry:
     moment = next((info[key] for key in _TIME_KEYS if info.get(key) is not None), None)
     return RemoteEntry(
-        _name(info), info.get("type") == "directory", int(info.get("size") or 0), _millis(moment)
+        _name(info), info.get("type") == "directory", int(info.get("size") or 0), millis(moment)
     )
 
 
@@ -442,7 +328,7 @@ def _entry(info: Mapping[str, Any]) -> RemoteEntry:
 _TIME_KEYS = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
 
 
-def _millis(moment: Any) -> int | None:
+def millis(moment: Any) -> int | None:
     """Milliseconds UTC of a driver's time: a datetime, ISO text or seconds."""
     if isinstance(moment, str):
         try:
@@ -471,14 +357,6 @@ def _explained(url: str) -> Iterator[None]:
         raise _bad_option(exc) from exc
     except Exception as exc:
         raise _translated(exc, url) from exc
-
-
-def _refusal(url: str, code: str) -> StorageError:
-    if code == "AccessDenied":
-        return StorageError(
-            f"no permission to delete {url}", hint="check the rights of the credentials"
-        )
-    return StorageError(f"{url} was not deleted: {code}")
 
 
 def _bad_option(exc: TypeError) -> UsageError:

@@ -1,0 +1,135 @@
+"""A table on S3: what its own requests do better than fsspec's general ones."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from deltacli.errors import StorageError
+from deltacli.storage.remote import RemoteEntry, RemoteFile, RemoteStore, millis
+
+# Without these, a dead endpoint keeps a command waiting for minutes.
+_S3_CONFIG = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}
+
+_KEYS_A_REQUEST = 1000
+_DELETE_ATTEMPTS = 5
+_THROTTLED = ("SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling")
+
+
+class S3Store(RemoteStore):
+    """Lists from a key and by pages, deletes a thousand keys a request."""
+
+    def _driver_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """s3fs wants some settings nested; a flat `--storage-option KEY=VALUE` reaches them all."""
+        flat = dict(options)
+        client = {name: flat.pop(name) for name in ("endpoint_url", "region_name") if name in flat}
+        if client:
+            flat["client_kwargs"] = client
+        if isinstance(flat.get("anon"), str):
+            flat["anon"] = flat["anon"].lower() in ("1", "true", "yes")
+        flat.setdefault("config_kwargs", _S3_CONFIG)
+        return flat
+
+    def _listed(self, folder: str, start: str) -> list[RemoteEntry]:
+        """S3 lists from a key itself: a long log costs only the pages behind `start`."""
+        if not start:
+            return super()._listed(folder, start)
+        # StartAfter excludes its own key; the last character is put one lower instead.
+        before = start[:-1] + chr(ord(start[-1]) - 1) + "\U0010ffff"
+        found: list[RemoteEntry] = []
+        for page in self._requests(
+            folder, Delimiter="/", StartAfter=f"{self._key(folder)}{before}"
+        ):
+            for one in page.get("Contents", ()):
+                name = one["Key"].rsplit("/", 1)[-1]
+                if name:
+                    found.append(RemoteEntry(name, False, one["Size"], millis(one["LastModified"])))
+            for one in page.get("CommonPrefixes", ()):
+                name = one["Prefix"].rstrip("/").rsplit("/", 1)[-1]
+                found.append(RemoteEntry(name, True, 0, None))
+        return found
+
+    def _key(self, folder: str) -> str:
+        """What the keys below a folder begin with."""
+        key = self._path(folder).partition("/")[2]
+        return f"{key}/" if key else ""
+
+    def _top_pages(self, folder: str) -> Iterator[tuple[list[RemoteFile], list[str]]]:
+        for page in self._requests(folder, Delimiter="/"):
+            names = [one["Prefix"][:-1] for one in page.get("CommonPrefixes", ())]
+            yield self._files(page), [name.rsplit("/", 1)[-1] for name in names]
+
+    def _pages(self, folder: str) -> Iterator[list[RemoteFile]]:
+        yield from map(self._files, self._requests(folder))
+
+    def _requests(self, folder: str, **more: str) -> Iterator[Any]:
+        """The pages of a listing below a folder."""
+        wish = {"Bucket": self._root.partition("/")[0], "Prefix": self._key(folder), **more}
+        while True:
+            page = self._run(folder, lambda: self._fs.call_s3("list_objects_v2", **wish))
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            wish["ContinuationToken"] = page["NextContinuationToken"]
+
+    def _files(self, page: Any) -> list[RemoteFile]:
+        root = self._root.partition("/")[2]
+        skip = len(root) + 1 if root else 0
+        return [
+            (one["Key"][skip:], one["Size"], millis(one["LastModified"]))
+            for one in page.get("Contents", ())
+            # A key with a slash at its end only marks a folder.
+            if not one["Key"].endswith("/")
+        ]
+
+    def delete_all(self, paths: Sequence[str]) -> list[tuple[str, StorageError]]:
+        """A thousand keys a request; keys that were throttled are asked for again."""
+        bucket, _, root = self._root.partition("/")
+        prefix = f"{root}/" if root else ""
+        failures: list[tuple[str, StorageError]] = []
+        for start in range(0, len(paths), _KEYS_A_REQUEST):
+            waiting = list(paths[start : start + _KEYS_A_REQUEST])
+            for attempt in range(_DELETE_ATTEMPTS):
+                try:
+                    refused = self._delete_keys(bucket, [prefix + path for path in waiting])
+                except StorageError as error:
+                    failures += [(path, error) for path in waiting]
+                    break
+                again = []
+                for key, code in refused.items():
+                    path = key[len(prefix) :]
+                    if code in _THROTTLED and attempt < _DELETE_ATTEMPTS - 1:
+                        again.append(path)
+                    else:
+                        failures.append((path, _refusal(self._url(path), code)))
+                if not again:
+                    break
+                waiting = again
+                time.sleep(0.2 * 2**attempt)
+        self._fs.invalidate_cache()
+        return failures
+
+    def _delete_keys(self, bucket: str, keys: Sequence[str]) -> dict[str, str]:
+        """Delete keys with one request; those that stay, with the server's error code."""
+        objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+        answer = self._run(
+            "", lambda: self._fs.call_s3("delete_objects", Bucket=bucket, Delete=objects)
+        )
+        return {one["Key"]: one.get("Code", "") for one in answer.get("Errors", ())}
+
+    def keeps_deleted(self) -> bool:
+        with contextlib.suppress(Exception):
+            bucket = self._root.partition("/")[0]
+            answer = self._fs.call_s3("get_bucket_versioning", Bucket=bucket)
+            return bool(answer.get("Status") == "Enabled")
+        return False
+
+
+def _refusal(url: str, code: str) -> StorageError:
+    if code == "AccessDenied":
+        return StorageError(
+            f"no permission to delete {url}", hint="check the rights of the credentials"
+        )
+    return StorageError(f"{url} was not deleted: {code}")
