@@ -223,7 +223,7 @@ class Session:
         with self._progress, self._sink() as write:
             if self.format is Format.TABLE:
                 for one in reports:
-                    if one.rows is not None and one.lists_rows:
+                    if one.rows is not None and (one.lists_rows or fields):
                         self._show_table(one.rows, write)
                     if not (fields and one.rows):
                         self._show_table(one.document, write)

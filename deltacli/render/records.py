@@ -74,7 +74,8 @@ def render_reports(
         return
     for position, one in enumerate(reports):
         header = position == 0
-        if one.rows is not None and (one.lists_rows or fmt is Format.JSONL):
+        # Fields, if any are left to choose here, are those of rows.
+        if one.rows is not None and (one.lists_rows or fields or fmt is Format.JSONL):
             render_listing(one.rows, fields, fmt, write, header=header)
         only_rows = one.rows is not None and (
             fields or (one.lists_rows and fmt is not Format.JSONL)

@@ -97,6 +97,14 @@ def test_the_result_tells_what_was_done(tmp_path: Path, deltacli: Deltacli) -> N
     assert (body["startVersion"], body["endVersion"]) == (2, 3)
     history = deltacli("history", place, "--fields", "operation", "--limit", "2").stdout
     assert history == "VACUUM END\nVACUUM START\n"
+    for fmt in ("tsv", "csv", "table", "jsonl"):
+        chosen = ("--fields", "path", "-o", fmt)
+        text = deltacli("vacuum", make(tmp_path / fmt), "--yes", *chosen).stdout
+        assert [name in text for name in ("gone", "g0.parquet", "numDeleted")] == [
+            True,
+            True,
+            False,
+        ]
     place = make(tmp_path / "u")
     deltacli("vacuum", place, "--yes", "--no-log-commits")
     assert deltacli("snapshot", place, "--fields", "version").stdout == "version\t1\n"
