@@ -34,7 +34,9 @@ appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
 _ARCHIVE_SECONDS = 60.0
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+# The quick compiler alone would get a cache of 48 MB, which a long job fills: then nothing more
+# is compiled.
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xshare:auto"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,11 @@ import re
 import sys
 from typing import Any
 
-JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC -Xlog:disable"
+# A full code cache is reported on stdout, which carries the answers.
+JVM = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+DisplayVMOutputToStderr "
+    "-XX:+UseSerialGC -Duser.timezone=UTC -Xlog:disable"
+)
 
 
 def open_session(jars: str) -> Any:
