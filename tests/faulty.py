@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import IO, Any
 
 from deltacli.errors import StorageError
@@ -72,6 +73,9 @@ class FaultyStore:
 
     def remove_folder(self, path: str) -> bool:
         return bool(self._do(lambda: self._inner.remove_folder(path)))
+
+    def walk_soon(self, letters: str, words: Sequence[str]) -> AbstractContextManager[None]:
+        return self._inner.walk_soon(letters, words)
 
     def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
         return iter(self._do(lambda: list(self._inner.walk(folder, hides))))

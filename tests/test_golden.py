@@ -26,8 +26,9 @@ from deltacli.errors import DeltaCliError, Refused
 from deltacli.local.engine import LocalEngine
 from deltacli.operations.describe import describe_snapshot
 from deltacli.operations.history import HistoryRange, describe_history
-from deltacli.operations.vacuum import VacuumPlan, VacuumRequest, plan_vacuum
+from deltacli.operations.vacuum import VacuumPlan, plan_vacuum
 from deltacli.operations.vacuum_apply import apply_vacuum
+from deltacli.operations.vacuum_request import VacuumRequest
 from deltacli.storage import open_store
 from tests.conftest import ROOT
 

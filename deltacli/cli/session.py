@@ -88,6 +88,12 @@ class Session:
         if at is not None and own is not None:
             raise UsageError(f"both {table!r} and --at name a version", hint="use one of them")
         at = at if at is not None else own
+        return self.load(store, at, allow_catalog_managed=allow_catalog_managed)
+
+    def load(
+        self, store: LogStore, at: str | None = None, *, allow_catalog_managed: bool = False
+    ) -> Snapshot:
+        """A snapshot of a table that is open."""
         load = _Loader(store, self.engine, allow_catalog_managed, self._progress)
         with self._progress:
             snapshot = self._load(load, at)

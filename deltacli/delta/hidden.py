@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltacli.delta.partitions import physical_partition_columns
+from deltacli.delta.paths import HIDDEN_LETTERS, HIDDEN_WORDS
 from deltacli.delta.snapshot import Snapshot
 
 _NEVER = ("_delta_index", "_change_data")
@@ -22,8 +23,8 @@ class HiddenNames:
     def __call__(self, name: str) -> bool:
         if not name:  # `a//b` on an object store: no writer of tables makes such names
             return True
-        if name[0] not in "._":
-            return self.has_iceberg and name == "metadata"
+        if name[0] not in HIDDEN_LETTERS:
+            return self.has_iceberg and name in HIDDEN_WORDS
         return not name.startswith((*_NEVER, *self.partitions))
 
 

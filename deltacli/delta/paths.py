@@ -13,6 +13,9 @@ from enum import Enum
 LOG = "_delta_log"
 SIDECARS = "_delta_log/_sidecars"
 LAST_CHECKPOINT = "_delta_log/_last_checkpoint"
+# Names that vacuum may have to pass over: by how they begin, or whole (V-21 …).
+HIDDEN_LETTERS = "._"
+HIDDEN_WORDS = ("metadata",)
 
 
 class Kind(Enum):

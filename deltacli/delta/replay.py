@@ -7,7 +7,7 @@ its raw line is kept; Parquet checkpoints come after it, as columns, through an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from deltacli.delta.actions import (
@@ -97,25 +97,21 @@ class Reconciled:
 
 
 # The types that everything behind relies on; null and absent are the same.
-_TYPES: Mapping[str, type] = {
-    "size": int,
-    "modificationTime": int,
-    "deletionTimestamp": int,
-    "partitionValues": dict,
-    "tags": dict,
-}
+_LONGS = ("size", "modificationTime", "deletionTimestamp")
+_MAPS = ("partitionValues", "tags")
+_LEAST_LONG, _MOST_LONG = -(2**63), 2**63 - 1
 
 
 def _check_types(key: str, body: Json) -> None:
-    for name, kind in _TYPES.items():
-        value = body.get(name)
-        if value is not None and (
-            type(value) is not kind or (type(value) is int and not -_LONG <= value < _LONG)
-        ):
-            raise BadAction(f"{name} of {key} is not {'a long' if kind is int else 'a map'}")
-
-
-_LONG = 2**63
+    get = body.get
+    for name in _LONGS:
+        value = get(name)
+        if value is not None and (type(value) is not int or not _LEAST_LONG <= value <= _MOST_LONG):
+            raise BadAction(f"{name} of {key} is not a long")
+    for name in _MAPS:
+        value = get(name)
+        if value is not None and type(value) is not dict:
+            raise BadAction(f"{name} of {key} is not a map")
 
 
 def key_of(body: Json) -> FileKey:

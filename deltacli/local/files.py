@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +23,7 @@ from deltacli.delta.engine import Search, Unreferenced
 from deltacli.delta.paths import LOG
 from deltacli.errors import StorageError
 from deltacli.storage import LogStore, Walked
+from deltacli.storage.ahead import PackedNames
 
 _LEAST_ROWS = 1 << 16
 # Joining columns needs room for both; and Arrow's text columns hold 2 GiB at most.
@@ -45,7 +47,7 @@ def find_unreferenced(
         listed += len(walked.names)
         count += len(walked.names)
         waiting.append(walked)
-        if count >= max(_LEAST_ROWS, len(protected) // 2):
+        if count >= max(_LEAST_ROWS, len(protected)):
             left.take(waiting, protected)
             waiting, count = [], 0
             if on_listed:
@@ -95,26 +97,29 @@ class _Left:
 
     def take(self, walked: Sequence[Walked], protected: _NameSet) -> None:
         """Subtract what is protected from some folders' files, and look at the rest."""
-        paths = [
-            f"{one.folder}/{name}" if one.folder else name for one in walked for name in one.names
-        ]
-        names = path_array(paths)
+        told = [one for one in walked if one.sizes is not None]
+        untold = [one for one in walked if one.sizes is None]
+        names = concat([_paths(one) for one in (*told, *untold)])
         positions = pc.indices_nonzero(pc.invert(protected.holds(names)))
-        if not len(positions):
-            return
-        chosen = positions.to_pylist()
-        sizes = _column([one.sizes for one in walked], walked)
-        moments = _column([one.modified_ms for one in walked], walked)
-        if sizes is None or self._store.file_path("") is not None:
-            # A list made elsewhere may be out of date: where a look is cheap, it counts too.
-            looked = self._store.look_at_files([paths[position] for position in chosen])
-            size = _longs([None if one is None else one[0] for one in looked])
-            moment = _longs([None if one is None else one[1] for one in looked])
-            if moments is not None:
-                moment = pc.max_element_wise(moment, moments.take(positions), skip_nulls=False)
-        else:
-            size, moment = sizes.take(positions), moments.take(positions)
-        batch = pa.table({"name": names.take(positions), "size": size, "modified": moment})
+        border = sum(len(one.names) for one in told)
+        is_told = pc.less(positions, border)
+        for chosen, known in ((positions.filter(is_told), told), (_others(positions, is_told), ())):
+            if len(chosen):
+                self._look_at(names.take(chosen), chosen, known)
+
+    def _look_at(self, names: Any, positions: Any, told: Sequence[Walked]) -> None:
+        """Find size and age of files, where `told` lists them at positions or else by a look."""
+        # A list made elsewhere may be out of date: where a look is cheap, it counts too.
+        must_look = self._search.may_repeat and self._store.file_path("") is not None
+        if told:
+            sizes = concat([_longs(one.sizes) for one in told]).take(positions)
+            moments = concat([_longs(one.modified_ms) for one in told]).take(positions)
+        if must_look or not told:
+            looked = self._store.look_at_files(texts_of(names))
+            sizes = _longs([None if one is None else one[0] for one in looked])
+            newest = _longs([None if one is None else one[1] for one in looked])
+            moments = pc.max_element_wise(newest, moments, skip_nulls=False) if told else newest
+        batch = pa.table({"name": names, "size": sizes, "modified": moments})
         # Without a size it is gone by now, or turned into something else.
         self._sort(batch.filter(pc.is_valid(batch["size"])))
 
@@ -215,22 +220,27 @@ class _Left:
         return stamp is not None and stamp < self._search.delete_before_ms
 
 
-def _longs(values: Sequence[int | None]) -> Any:
-    return pa.array(values, pa.int64())
+def _others(values: Any, mask: Any) -> Any:
+    return values.filter(pc.invert(mask))
+
+
+def _longs(values: Sequence[int | None] | None) -> Any:
+    if isinstance(values, array):
+        return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
+    return pa.array(values or (), pa.int64())
+
+
+def _paths(walked: Walked) -> Any:
+    """The files of a folder by their names below the root."""
+    names = walked.names
+    if isinstance(names, PackedNames):
+        ends, text = pa.py_buffer(names.ends), pa.py_buffer(names.paths)
+        return pa.StringArray.from_buffers(len(names), ends, text)
+    folder = f"{walked.folder}/" if walked.folder else ""
+    return path_array([folder + name for name in names])
 
 
 _NOTHING = pa.table({"name": pa.array([], pa.string()), "size": _longs([]), "modified": _longs([])})
-
-
-def _column(parts: Sequence[Sequence[int | None] | None], walked: Sequence[Walked]) -> Any:
-    """What the listing told of each file, or None if it told nothing."""
-    if all(part is None for part in parts):
-        return None
-    columns = [
-        pa.nulls(len(one.names), pa.int64()) if part is None else _longs(part)
-        for part, one in zip(parts, walked, strict=True)
-    ]
-    return pa.concat_arrays(columns)
 
 
 def _folded(names: Any) -> Any:

@@ -59,9 +59,11 @@ def _newest_loss(recent: RecentLog, references: References, found: Unreferenced)
     while block := list(islice(due, rows)):
         names = path_array([name for name, _ in block])
         goes = pc.is_in(names, value_set=found.names)
-        stays = pc.or_(pc.is_in(names, value_set=found.spared), found.is_protected(names))
         lost: list[int] = [block[position][1] for position in pc.indices_nonzero(goes).to_pylist()]
-        unsure = pc.indices_nonzero(pc.invert(pc.or_(goes, stays))).to_pylist()
+        unsure: list[int] = []
+        if len(lost) < len(block):
+            stays = pc.or_(pc.is_in(names, value_set=found.spared), found.is_protected(names))
+            unsure = pc.indices_nonzero(pc.invert(pc.or_(goes, stays))).to_pylist()
         looks += len(unsure)
         if looks > _MOST_LOOKS:
             unsure = unsure[:_MOST_LOOKS]

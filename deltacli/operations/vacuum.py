@@ -26,15 +26,12 @@ from deltacli.delta.vacuum_state import read_vacuum_state
 from deltacli.delta.writable import check_writable
 from deltacli.errors import Refused, StorageError, UsageError
 from deltacli.operations.checksums import check_against_checksum
-from deltacli.operations.inventory import InventoryRow, listed_by
+from deltacli.operations.inventory import listed_by
 from deltacli.operations.lite import LiteRange, candidates_of_log, commits_due, lite_range
 from deltacli.operations.readable import Readable, readable_after
+from deltacli.operations.vacuum_request import INVENTORY, LITE, VacuumRequest
 from deltacli.storage import LogStore, Walked
 from deltacli.units import human_size, human_span, iso_time
-
-FULL = "full"
-LITE = "lite"
-INVENTORY = "inventory"
 
 CDC = "cdc"
 VECTOR = "dv"
@@ -46,18 +43,6 @@ _DAY_MS = 86_400_000
 # More than this is a wrong clock.
 SKEW_MS = 300_000
 OnProgress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True)
-class VacuumRequest:
-    """What the user asks for. `inventory` replaces the listing, `prefix` limits it."""
-
-    retain_ms: int | None = None
-    mode: str = FULL
-    prefix: str | None = None
-    inventory: Callable[[], Iterator[InventoryRow]] | None = None
-    allow_short_retention: bool = False
-    allow_nested: bool = False
 
 
 @dataclass(frozen=True)
@@ -322,7 +307,9 @@ class Look:
 
 def reasons_of(names: Any, expired: list[Any]) -> Any:
     """Why each file may go, as a column."""
-    is_vector = pc.and_(pc.match_substring(names, "deletion_vector_"), pc.ends_with(names, ".bin"))
+    is_vector = pc.ends_with(names, ".bin")
+    if is_vector.true_count:
+        is_vector = pc.and_(is_vector, pc.match_substring(names, "deletion_vector_"))
     is_tombstone = pc.is_in(names, value_set=concat(expired))
     plain = pc.if_else(is_tombstone, TOMBSTONE, UNREFERENCED)
     return pc.if_else(

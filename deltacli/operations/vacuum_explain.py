@@ -21,11 +21,11 @@ from deltacli.errors import NotFound, StorageError, UsageError
 from deltacli.operations.records import Document
 from deltacli.operations.vacuum import (
     Look,
-    VacuumRequest,
     check_vacuum,
     has_log,
     reasons_of,
 )
+from deltacli.operations.vacuum_request import VacuumRequest
 from deltacli.storage import Entry, LogStore, Walked
 from deltacli.units import iso_time
 

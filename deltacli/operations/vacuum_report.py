@@ -13,40 +13,11 @@ from deltacli.delta.columns import texts_of
 from deltacli.operations.file_columns import time_texts
 from deltacli.operations.records import Columns, Document, Listing, Pending, Report
 from deltacli.operations.vacuum import REASONS, VacuumPlan
+from deltacli.operations.vacuum_request import FILE_FIELDS
 from deltacli.units import iso_time
 
-DOCUMENT_FIELDS = (
-    "location",
-    "mode",
-    "prefix",
-    "dryRun",
-    "version",
-    "retentionMs",
-    "deleteBefore",
-    "numFiles",
-    "sizeInBytes",
-    "numDirectories",
-    "byReason",
-    "byFolder",
-    "byExtension",
-    "directories",
-    "numListed",
-    "numSpared",
-    "sparedBytes",
-    "earliestReadableVersion",
-    "lostVersions",
-    "warnings",
-    # Of a result only.
-    "numDeleted",
-    "bytesDeleted",
-    "numDirectoriesDeleted",
-    "numReferencedAgain",
-    "failures",
-    "startVersion",
-    "endVersion",
-)
-FILE_FIELDS = ("path", "sizeInBytes", "modificationTime", "reason")
-_ROWS = 1 << 16
+_PARQUET = ".parquet"
+_ROWS = 1 << 14
 
 
 def plan_report(plan: VacuumPlan, *, dry_run: bool, with_location: bool = False) -> Report:
@@ -105,11 +76,18 @@ def _totals_by_name(plan: VacuumPlan) -> tuple[dict[str, Any], dict[str, Any]]:
     """By folder right below the table (`.` is the table itself), and by extension."""
     names = _printable_names(plan.found.names)
     folders = pc.struct_field(pc.extract_regex(names, r"^(?P<folder>[^/]*)/"), ["folder"])
-    extensions = pc.struct_field(pc.extract_regex(names, r"[^/](?P<end>\.[^./]+)$"), ["end"])
     return (
         _sums(pc.fill_null(folders, "."), plan.found.sizes),
-        _sums(pc.fill_null(extensions, ""), plan.found.sizes),
+        _sums(_extensions(names), plan.found.sizes),
     )
+
+
+def _extensions(names: Any) -> Any:
+    # Nearly all; a name is never the extension alone, for that would be hidden.
+    if pc.all(pc.ends_with(names, _PARQUET)).as_py():
+        return pa.repeat(_PARQUET, len(names))
+    found = pc.struct_field(pc.extract_regex(names, r"[^/](?P<end>\.[^./]+)$"), ["end"])
+    return pc.fill_null(found, "")
 
 
 def _sums(keys: Any, sizes: Any) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import groupby
 from typing import IO, Protocol, TypeVar
@@ -54,9 +55,9 @@ class Walked:
     """
 
     folder: str
-    names: list[str]
-    sizes: list[int] | None = None
-    modified_ms: list[int | None] | None = None
+    names: Collection[str]
+    sizes: Sequence[int] | None = None
+    modified_ms: Sequence[int | None] | None = None
     pins: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
 
@@ -88,6 +89,12 @@ class LogStore(Protocol):
         """A seekable reader, for files of which only parts are needed."""
 
     def stat(self, path: str) -> Entry: ...
+
+    def walk_soon(self, letters: str, words: Sequence[str]) -> AbstractContextManager[None]:
+        """Announce a walk of everything: what the store can do for it meanwhile, it does.
+
+        Only names that begin with one of the letters, or are one of the words, may be hidden.
+        """
 
     def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
         """Every file below `folder`; what has a hidden name is passed over with all below it.

@@ -6,12 +6,16 @@ import contextlib
 import errno
 import os
 import stat as stat_bits
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from deltacli.errors import AlreadyExists, FileMissing, StorageError
 from deltacli.storage import Walked, delete_one_by_one
+
+if TYPE_CHECKING:
+    from deltacli.storage.ahead import WalkAhead
 
 
 class LocalEntry:
@@ -50,6 +54,7 @@ class LocalStore:
         self.root = os.path.abspath(root)
         self.location = "file://" + self.root.rstrip("/")
         self._real: dict[str, bool] = {}
+        self._ahead: WalkAhead | None = None
 
     def _path(self, path: str) -> str:
         return f"{self.root}/{path}"
@@ -80,8 +85,31 @@ class LocalStore:
         name = path.rsplit("/", 1)[-1]
         return LocalEntry(name, self._path(path), stat_bits.S_ISDIR(found.st_mode), found)
 
+    @contextlib.contextmanager
+    def walk_soon(self, letters: str, words: Sequence[str]) -> Iterator[None]:
+        if not hasattr(os, "posix_spawn") or not sys.executable or hasattr(sys, "frozen"):
+            yield
+            return
+        from deltacli.storage.ahead import WalkAhead
+
+        try:
+            ahead = WalkAhead(self.root, letters, words)
+        except OSError:  # no process to be had: the walk is done when it is due
+            yield
+            return
+        self._ahead = ahead
+        try:
+            yield
+        finally:
+            self._ahead = None
+            ahead.close()
+
     def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
         waiting = [folder]
+        if self._ahead is not None and not folder:
+            ahead, self._ahead = self._ahead, None
+            waiting = []
+            yield from ahead.walk(hides, waiting)
         while waiting:
             here = waiting.pop()
             try:

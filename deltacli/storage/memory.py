@@ -6,6 +6,7 @@ import io
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import IO
 
@@ -66,6 +67,9 @@ class MemoryStore:
     def stat(self, path: str) -> MemoryEntry:
         content = self.read(path)
         return MemoryEntry(path.rsplit("/", 1)[-1], False, len(content), self._files[path][1])
+
+    def walk_soon(self, letters: str, words: Sequence[str]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
         prefix = f"{folder}/" if folder else ""

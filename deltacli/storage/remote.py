@@ -8,6 +8,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from queue import Full, Queue
@@ -89,6 +90,9 @@ class RemoteStore:
             # Some stores list a marker object for the folder itself.
             if not (one["name"].rstrip("/").endswith(path.rstrip("/")) and _name(one) == own)
         ]
+
+    def walk_soon(self, letters: str, words: Sequence[str]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
         """One listing a top folder, several at a time, each flat: no request a folder."""

@@ -19,10 +19,11 @@ from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.errors import Conflict, CorruptLog, DeltaCliError, Refused, StorageError, UsageError
 from deltacli.local.engine import LocalEngine
 from deltacli.operations.checkpoint import apply_checkpoint, plan_checkpoint
-from deltacli.operations.vacuum import VacuumPlan, VacuumRequest, plan_vacuum
+from deltacli.operations.vacuum import VacuumPlan, plan_vacuum
 from deltacli.operations.vacuum_apply import Deletion, apply_vacuum
 from deltacli.operations.vacuum_explain import explain_vacuum
 from deltacli.operations.vacuum_report import plan_values
+from deltacli.operations.vacuum_request import VacuumRequest
 from deltacli.storage import LogStore
 from deltacli.storage.local import LocalStore
 from deltacli.storage.memory import MemoryStore

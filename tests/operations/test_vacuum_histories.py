@@ -24,8 +24,9 @@ from deltacli.delta.vectors import vector_path
 from deltacli.errors import DeltaCliError
 from deltacli.local.engine import LocalEngine
 from deltacli.operations.checkpoint import apply_checkpoint, plan_checkpoint
-from deltacli.operations.vacuum import VacuumRequest, plan_vacuum
+from deltacli.operations.vacuum import plan_vacuum
 from deltacli.operations.vacuum_apply import apply_vacuum
+from deltacli.operations.vacuum_request import VacuumRequest
 from deltacli.storage import LogStore
 from deltacli.storage.local import LocalStore
 from deltacli.storage.memory import MemoryStore

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -13,15 +14,17 @@ import typer
 from deltacli.cli.failure import failure_of
 from deltacli.cli.options import CommonOptions, DryRunOpt, YesOpt
 from deltacli.cli.session import Session
+from deltacli.delta.paths import HIDDEN_LETTERS, HIDDEN_WORDS
 from deltacli.errors import DeltaCliError, Interrupted, PartlyDone, Refused, UsageError
 from deltacli.render.formats import Format
 
 if TYPE_CHECKING:
-    from deltacli.delta.snapshot import Snapshot
     from deltacli.operations.inventory import InventoryRow
     from deltacli.operations.records import Report
-    from deltacli.operations.vacuum import VacuumPlan, VacuumRequest
+    from deltacli.operations.vacuum import VacuumPlan
     from deltacli.operations.vacuum_metrics import TableRun
+    from deltacli.operations.vacuum_request import VacuumRequest
+    from deltacli.storage import LogStore
 
 EXAMPLES = (
     ("deltacli vacuum ./orders --dry-run", "every file that would go, with size and reason"),
@@ -153,8 +156,7 @@ def vacuum(
     plan is complete: with --dry-run it is all that happens. With several tables, all are
     tried and the worst exit code counts. With -q and without -o, success prints nothing.
     """
-    from deltacli.operations.vacuum import VacuumRequest
-    from deltacli.operations.vacuum_report import DOCUMENT_FIELDS, FILE_FIELDS
+    from deltacli.operations.vacuum_request import DOCUMENT_FIELDS, FILE_FIELDS, VacuumRequest
     from deltacli.units import parse_duration
 
     session = Session(options)
@@ -220,7 +222,7 @@ def _explain(session: Session, tables: list[str], request: VacuumRequest, path: 
             "--explain tells what a full vacuum does",
             hint="leave out --mode lite, --prefix and --inventory",
         )
-    snapshot = _newest(session, tables[0])
+    snapshot = session.load(_open(session, tables[0]))
     session.warn(snapshot.warnings)
     session.show(explain_vacuum(snapshot, session.engine, request, path, now_ms=session.now_ms))
 
@@ -272,19 +274,10 @@ def _vacuum_one(
     session: Session, table: str, wish: _Wish, *, many: bool
 ) -> tuple[Report | None, DeltaCliError | None]:
     """Plan, ask, apply: the report, unless the user said no, and what stopped the deletion."""
-    from deltacli.operations.vacuum import plan_vacuum
+    plan = _plan(session, table, wish.request)
     from deltacli.operations.vacuum_report import plan_report, result_report
 
-    snapshot = _newest(session, table)
-    with session.progress:
-        plan = plan_vacuum(
-            snapshot,
-            session.engine,
-            wish.request,
-            now_ms=session.now_ms,
-            on_progress=session.progress,
-        )
-    session.warn([*snapshot.warnings, *plan.warnings])
+    session.warn([*plan.snapshot.warnings, *plan.warnings])
     report = plan_report(plan, dry_run=wish.dry_run, with_location=many)
     if wish.dry_run:
         if plan.found.folders:
@@ -304,12 +297,31 @@ def _vacuum_one(
     return result_report(plan, done.values(), with_location=many), done.stopped
 
 
-def _newest(session: Session, table: str) -> Snapshot:
-    if "@" in table and session.open(table)[1] is not None:
+def _plan(session: Session, table: str, request: VacuumRequest) -> VacuumPlan:
+    store = _open(session, table)
+    lists_all = request.mode == Mode.FULL and not request.inventory and request.prefix is None
+    # The listing does not depend on the log: it may begin before the log is read.
+    with store.walk_soon(HIDDEN_LETTERS, HIDDEN_WORDS) if lists_all else nullcontext():
+        from deltacli.operations.vacuum import plan_vacuum
+
+        snapshot = session.load(store)
+        with session.progress:
+            return plan_vacuum(
+                snapshot,
+                session.engine,
+                request,
+                now_ms=session.now_ms,
+                on_progress=session.progress,
+            )
+
+
+def _open(session: Session, table: str) -> LogStore:
+    store, at = session.open(table)
+    if at is not None:
         raise UsageError(
             "vacuum goes by the newest version", hint="leave the version out of the table's name"
         )
-    return session.snapshot(table)
+    return store
 
 
 def _refuse_large(plan: VacuumPlan, wish: _Wish) -> None:
