@@ -17,7 +17,7 @@ DeltaCliError          70  a bug in deltacli, if nothing narrower applies
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class DeltaCliError(Exception):
@@ -31,6 +31,15 @@ class DeltaCliError(Exception):
         self.message = message
         self.hint = hint or self.usual_hint
         self.location = location
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.message, self.hint, self.location)
+
+
+def _again(
+    kind: type[DeltaCliError], message: str, hint: str | None, location: str | None
+) -> DeltaCliError:
+    return kind(message, hint=hint, location=location)
 
 
 class UsageError(DeltaCliError):

@@ -77,6 +77,11 @@ class FaultyStore:
     def walk_soon(self, letters: str, words: Sequence[str]) -> AbstractContextManager[None]:
         return self._inner.walk_soon(letters, words)
 
+    def walk_top(
+        self, folder: str, hides: Callable[[str], bool], below: list[str]
+    ) -> Iterator[Walked]:
+        return iter(self._do(lambda: list(self._inner.walk_top(folder, hides, below))))
+
     def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
         return iter(self._do(lambda: list(self._inner.walk(folder, hides))))
 

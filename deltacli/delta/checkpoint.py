@@ -41,7 +41,12 @@ def sidecar_paths(version: int, count: int) -> list[str]:
 
 
 def checkpoint_content(
-    snapshot: Snapshot, *, now_ms: int, stats_as_json: bool, stats_as_struct: bool
+    snapshot: Snapshot,
+    *,
+    now_ms: int,
+    stats_as_json: bool,
+    stats_as_struct: bool,
+    expected: tuple[int, int] | None = None,
 ) -> CheckpointContent:
     """The reconciled state of a snapshot, streamed."""
     columns = {}
@@ -53,8 +58,8 @@ def checkpoint_content(
             columns[physical] = one.type if one else Primitive("string")
     return CheckpointContent(
         small=list(small_actions(snapshot, now_ms)),
-        files=snapshot.files("add", ADD_FIELDS, _BATCH_ROWS),
-        removes=snapshot.files(
+        files=snapshot.file_actions("add", ADD_FIELDS, _BATCH_ROWS),
+        removes=snapshot.file_actions(
             "remove", (*REMOVE_FIELDS, "baseRowId", "defaultRowCommitVersion"), _BATCH_ROWS
         ),
         removed_after_ms=now_ms - snapshot.setting("delta.deletedFileRetentionDuration"),
@@ -63,6 +68,7 @@ def checkpoint_content(
         stats_schema=_stats_schema(snapshot) if stats_as_struct else None,
         partition_columns=columns,
         codec=codec_of(snapshot),
+        expected=expected,
     )
 
 

@@ -7,14 +7,16 @@ The caller cannot tell engines apart by their results. The JSON part of a segmen
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from itertools import islice
 from typing import Any, Protocol
 
+from deltacli.delta import json_text
 from deltacli.delta.replay import Reconciled
 from deltacli.delta.schema import DataType, Struct
-from deltacli.errors import StorageError
+from deltacli.errors import CorruptLog, StorageError
 from deltacli.storage import LogStore, Walked
 
 
@@ -115,36 +117,90 @@ class CheckpointReader(Protocol):
     def find(self, paths: Collection[str], fields: Sequence[str]) -> Iterator[FileBatch]:
         """The checkpoint's own `add` rows of these canonical paths, whatever came later."""
 
+    def part(self, number: int, count: int) -> CheckpointReader:
+        """A share of the rows; all shares together are the whole. It can be pickled."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileActions:
+    """The live `add` or held `remove` actions of a state: checkpoint rows, then newer ones."""
+
+    reader: CheckpointReader | None
+    state: Reconciled
+    action: str
+    fields: Sequence[str]
+    rows: int = 0
+    share: tuple[int, int] = (0, 1)
+
+    def __iter__(self) -> Iterator[Mapping[str, Any] | FileBatch]:
+        if self.reader:
+            yield from self.reader.files(self.state, self.action, self.fields, self.rows)
+        lines = self.state.adds if self.action == "add" else self.state.removes
+        number, count = self.share
+        for line in islice(lines.values(), number, None, count):
+            yield json_text.load(line)[self.action]
+
+    def part(self, number: int, count: int) -> FileActions:
+        reader = self.reader.part(number, count) if self.reader else None
+        return replace(self, reader=reader, share=(number, count))
+
 
 @dataclass(frozen=True, slots=True)
 class CheckpointContent:
     """What a checkpoint is to hold, in the protocol's terms.
 
     `small` are the lines of all actions that are not about files; `files` streams the
-    live adds and `removes` the kept tombstones, as `Snapshot.files` gives them.
+    live adds and `removes` the kept tombstones; `expected` is how many of both there are.
     """
 
     small: Sequence[Mapping[str, Any]]
-    files: Iterator[Mapping[str, Any] | FileBatch]
-    removes: Iterator[Mapping[str, Any] | FileBatch]
+    files: FileActions
+    removes: FileActions
     removed_after_ms: int
     stats_as_json: bool
     stats_as_struct: bool
     stats_schema: Struct | None
     partition_columns: Mapping[str, DataType]
     codec: str
+    expected: tuple[int, int] | None = None
+
+    def check(self, written: Sequence[WrittenFile]) -> None:
+        """Compare the rows of the finished files with the snapshot (K-6, K-8)."""
+        adds, removes = sum(one.adds for one in written), sum(one.removes for one in written)
+        if self.expected is not None and (adds, removes) != self.expected:
+            raise CorruptLog(
+                f"the checkpoint has {adds} files and {removes} tombstones, the snapshot "
+                f"{self.expected[0]} and {self.expected[1]}; it is not published",
+                hint="the log changed while it was read, or it is broken; try again",
+            )
+
+    def part(self, number: int, count: int) -> CheckpointContent:
+        """A share of the file actions."""
+        return replace(
+            self,
+            files=self.files.part(number, count),
+            removes=self.removes.part(number, count),
+            expected=None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A finished Parquet file that is not published yet."""
+    """A published Parquet file; its adds and removes were read back from it."""
 
-    scratch: str
     size: int
     adds: int
     removes: int
     rows: int
     schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """All files below a folder, but for hidden ones, still to be listed."""
+
+    folder: str
+    hides: Callable[[str], bool]
 
 
 @dataclass(frozen=True)
@@ -155,7 +211,7 @@ class Search:
     found, and nothing of unknown age. A list made elsewhere `may_repeat` a file.
     """
 
-    listed: Iterator[Walked]
+    listed: Walk | Iterator[Walked]
     protected: Iterator[Any]
     delete_before_ms: int
     may_repeat: bool = False
@@ -202,7 +258,7 @@ class Engine(Protocol):
         """
 
     def write_classic(self, store: LogStore, path: str, content: CheckpointContent) -> WrittenFile:
-        """Write all rows into one file."""
+        """Write all rows into one file, read it back, and publish it if nothing is missing."""
 
     def write_manifest(
         self,
@@ -216,10 +272,7 @@ class Engine(Protocol):
     def write_sidecars(
         self, store: LogStore, paths: Sequence[str], content: CheckpointContent
     ) -> list[WrittenFile]:
-        """Write the file actions into as many sidecars as there are paths, by hash of path."""
-
-    def count_rows(self, file: WrittenFile) -> tuple[int, int]:
-        """Adds and removes of a finished file, read back from it."""
+        """The same for file actions alone, spread over as many sidecars as there are paths."""
 
     def open_checkpoint(
         self, store: LogStore, main_files: Sequence[str], state: Reconciled

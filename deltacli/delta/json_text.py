@@ -10,7 +10,10 @@ import json
 from decimal import Decimal
 from typing import Any, NoReturn
 
-import orjson
+try:
+    import orjson
+except ImportError:  # an executor of a cluster has no more than Spark and Arrow need
+    from deltacli.delta import plain_json as orjson  # type: ignore[no-redef]
 
 
 def load(text: bytes | str) -> Any:

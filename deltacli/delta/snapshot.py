@@ -15,6 +15,7 @@ from deltacli.delta.engine import (
     REMOVE_FIELDS,
     CheckpointReader,
     Engine,
+    FileActions,
     FileBatch,
     Totals,
     Want,
@@ -158,10 +159,10 @@ class Snapshot:
             try:
                 total.add(self.reader.totals(self.state, wanted, removed_after_ms, on_read))
             except UnreadableCheckpoint as error:
-                return self._without_checkpoint(error).totals(wanted, now_ms)
+                return self.without_checkpoint(error).totals(wanted, now_ms)
         return total
 
-    def _without_checkpoint(self, error: UnreadableCheckpoint) -> Snapshot:
+    def without_checkpoint(self, error: UnreadableCheckpoint) -> Snapshot:
         """The same version by another way; its rows turned out to be broken (rule LE-7)."""
         try:
             other = self._other_way
@@ -183,23 +184,23 @@ class Snapshot:
 
     def files(
         self, action: str, fields: Sequence[str], rows: int = 0
-    ) -> Iterator[Json | FileBatch]:
+    ) -> Iterator[Mapping[str, Any] | FileBatch]:
         """The live `add` or held `remove` actions: checkpoint rows as batches, newer ones whole."""
-        if self.reader:
-            batches = self.reader.files(self.state, action, fields, rows)
-            try:
-                first = next(batches, None)
-                if first is not None:
-                    _ = first.columns  # broken pages show here, while there is another way
-            except UnreadableCheckpoint as error:
-                yield from self._without_checkpoint(error).files(action, fields, rows)
-                return
-            if first is not None:
-                yield first
-                yield from batches
-        lines = self.state.adds if action == "add" else self.state.removes
-        for line in lines.values():
-            yield json_text.load(line)[action]
+        items = iter(self.file_actions(action, fields, rows))
+        try:
+            first = next(items, None)
+            if isinstance(first, FileBatch):
+                _ = first.columns  # broken pages show here, while there is another way
+        except UnreadableCheckpoint as error:
+            yield from self.without_checkpoint(error).files(action, fields, rows)
+            return
+        if first is not None:
+            yield first
+            yield from items
+
+    def file_actions(self, action: str, fields: Sequence[str], rows: int = 0) -> FileActions:
+        """The same for an engine to take apart; that a checkpoint is broken is the taker's."""
+        return FileActions(self.reader, self.state, action, fields, rows)
 
     def all_live(self) -> dict[FileKey, tuple[str, int]]:
         """Every live file: path as in the log, and size. For where nothing cheaper answers."""
@@ -221,7 +222,7 @@ class Snapshot:
                     if key not in self.state.removes:
                         found[key] = body["path"], body["size"]
         except UnreadableCheckpoint as error:
-            return self._without_checkpoint(error).live_among(paths)
+            return self.without_checkpoint(error).live_among(paths)
         for key, line in self.state.adds.items():
             if (key if isinstance(key, str) else key[0]) in paths:
                 body = json_text.load(line)["add"]

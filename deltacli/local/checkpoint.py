@@ -12,6 +12,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from queue import Queue
 from typing import Any
 
@@ -27,11 +28,14 @@ from deltacli.storage import LogStore
 def write_classic(store: LogStore, path: str, content: CheckpointContent) -> WrittenFile:
     """All actions in one file; each batch of rows is a row group."""
     shape = Shape(content)
-    with _Target(store, path, shape.schema(), content.codec) as target:
+    with _discarding() as targets:
+        target = _Target(store, path, shape.schema(), content.codec)
+        targets.append(target)
         target.write(small_rows(content.small, shape.schema()))
         for column, rows in _read_ahead(_file_rows(shape)):
             target.write_files(column, rows)
-    return target.finished()
+        (written,) = _publish(store, targets, content)
+    return written
 
 
 def write_sidecars(
@@ -40,8 +44,7 @@ def write_sidecars(
     """The file actions, spread over the sidecars by the hash of their paths."""
     shape = Shape(content)
     schema = shape.schema(files_only=True)
-    targets: list[_Target] = []
-    try:
+    with _discarding() as targets:
         for path in paths:
             targets.append(_Target(store, path, schema, content.codec))
         with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
@@ -55,13 +58,7 @@ def write_sidecars(
                 bucket.flush()
             for bucket in buckets:
                 bucket.wait()
-        for target in targets:
-            target.close()
-    except BaseException:
-        for target in targets:
-            target.discard()
-        raise
-    return [target.finished() for target in targets]
+        return _publish(store, targets, content)
 
 
 def write_manifest(
@@ -69,18 +66,43 @@ def write_manifest(
 ) -> WrittenFile:
     """A V2 main file in Parquet: everything but file actions."""
     schema = Shape(content).schema(manifest=True)
-    with _Target(store, path, schema, content.codec) as target:
-        target.write(small_rows(lines, schema))
-    return target.finished()
+    with _discarding() as targets:
+        targets.append(_Target(store, path, schema, content.codec))
+        targets[0].write(small_rows(lines, schema))
+        (written,) = _publish(store, targets, replace(content, expected=None))
+    return written
+
+
+@contextlib.contextmanager
+def _discarding() -> Iterator[list[_Target]]:
+    """No scratch file is left behind, whatever happens."""
+    targets: list[_Target] = []
+    try:
+        yield targets
+    finally:
+        for target in targets:
+            target.discard()
+
+
+def _publish(
+    store: LogStore, targets: Sequence[_Target], content: CheckpointContent
+) -> list[WrittenFile]:
+    """Only what was read back, and is whole, gets its name."""
+    for target in targets:
+        target.close()
+    written = [target.read_back() for target in targets]
+    content.check(written)
+    for target in targets:
+        store.put_file(target.path, target.scratch)
+    return written
 
 
 def count_rows(path: str) -> tuple[int, int]:
     """Adds and removes of a Parquet file, counted from its rows."""
     adds = removes = 0
     with pq.ParquetFile(path, pre_buffer=False) as file:
-        for batch in file.iter_batches(
-            GROUP_ROWS, columns=["add.size", "remove.dataChange"], use_threads=False
-        ):
+        leaves = ["add.size", "remove.dataChange"]
+        for batch in file.iter_batches(GROUP_ROWS, columns=leaves, use_threads=False):
             for name, column in zip(batch.schema.names, batch.columns, strict=True):
                 leaf = column.flatten()[0]
                 present = len(leaf) - leaf.null_count
@@ -94,10 +116,10 @@ class _Target:
     """One Parquet file in the making."""
 
     def __init__(self, store: LogStore, path: str, schema: Any, codec: str):
+        self.path = path
         self.scratch = store.scratch(path)
         self._schema = schema
-        self.counts = {"add": 0, "remove": 0}
-        self.rows = 0
+        self._rows = 0
         self._writer: Any = None
         with self._writing():
             self._writer = pq.ParquetWriter(
@@ -112,29 +134,19 @@ class _Target:
                 store_schema=False,
             )
 
-    def __enter__(self) -> _Target:
-        return self
-
-    def __exit__(self, kind: Any, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
-
     def write(self, batch: Any) -> None:
         # A batch is a row group; long statistics must not make it huge.
         rows = max(1, batch.num_rows * _GROUP_BYTES // max(batch.nbytes, 1))
         with self._writing():
             for start in range(0, batch.num_rows, rows):
                 self._writer.write_batch(batch.slice(start, rows))
-        self.rows += batch.num_rows
+        self._rows += batch.num_rows
 
     def write_files(self, column: str, rows: Any) -> None:
         """Rows of `add` or `remove`; all other columns are null."""
         count = len(rows)
         arrays = [rows if one.name == column else pa.nulls(count, one.type) for one in self._schema]
         self.write(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
-        self.counts[column] += count
 
     def close(self) -> None:
         with self._writing():
@@ -159,15 +171,10 @@ class _Target:
                 location=self.scratch,
             ) from error
 
-    def finished(self) -> WrittenFile:
-        return WrittenFile(
-            self.scratch,
-            os.path.getsize(self.scratch),
-            self.counts["add"],
-            self.counts["remove"],
-            self.rows,
-            delta_schema(self._schema),
-        )
+    def read_back(self) -> WrittenFile:
+        adds, removes = count_rows(self.scratch)
+        size = os.path.getsize(self.scratch)
+        return WrittenFile(size, adds, removes, self._rows, delta_schema(self._schema))
 
 
 _DICTIONARY = [

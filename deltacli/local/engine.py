@@ -12,6 +12,7 @@ import os
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -102,11 +103,6 @@ class LocalEngine:
 
         files.delete(store, batches, on_done)
 
-    def count_rows(self, file: WrittenFile) -> tuple[int, int]:
-        from deltacli.local import checkpoint
-
-        return checkpoint.count_rows(file.scratch)
-
 
 class LocalCheckpoint:
     """The Parquet files of one checkpoint."""
@@ -120,6 +116,21 @@ class LocalCheckpoint:
                 if groups:
                     self._apply_small(footer, action, leaf, groups, state)
         self._files += self._footers([_path_of(one) for one in state.sidecars])
+        self._groups = [
+            (footer, group)
+            for footer in self._files
+            for group in range(footer.metadata.num_row_groups)
+        ]
+
+    @property
+    def num_groups(self) -> int:
+        return len(self._groups)
+
+    def part(self, number: int, count: int) -> LocalCheckpoint:
+        other = copy(self)
+        other._groups = self._groups[number::count]
+        other._files = []
+        return other
 
     def _footers(self, paths: Sequence[str]) -> list[Footer]:
         if len(paths) <= 1:
@@ -159,7 +170,7 @@ class LocalCheckpoint:
         on_read: Callable[[int, int], None] | None = None,
     ) -> Totals:
         touched = _Touched(state)
-        jobs = [(footer, group) for footer in self._files for group in range(_groups(footer))]
+        jobs = self._groups
         total = Totals()
 
         def work(job: tuple[Footer, int]) -> Totals:
@@ -207,19 +218,17 @@ class LocalCheckpoint:
     ) -> Iterator[FileBatch]:
         touched = _Touched(state)
         rows = max(rows, touched.batch_rows // 4)
-        for footer in self._files:
-            for group in range(_groups(footer)):
-                for batch in self._rows(footer, group, action, fields, rows):
-                    yield FileBatch(partial(touched.live_rows, batch, footer.path))
+        for footer, group in self._groups:
+            for batch in self._rows(footer, group, action, fields, rows):
+                yield FileBatch(partial(touched.live_rows, batch, footer.path))
 
     def find(self, paths: Collection[str], fields: Sequence[str]) -> Iterator[FileBatch]:
         wanted = path_array(paths)
-        for footer in self._files:
-            for group in range(_groups(footer)):
-                for batch in self._rows(footer, group, "add", fields):
-                    hits = pc.is_in(canonical_paths(batch.column("path")), value_set=wanted)
-                    if hits.true_count:
-                        yield FileBatch(partial(batch.filter, hits))
+        for footer, group in self._groups:
+            for batch in self._rows(footer, group, "add", fields):
+                hits = pc.is_in(canonical_paths(batch.column("path")), value_set=wanted)
+                if hits.true_count:
+                    yield FileBatch(partial(batch.filter, hits))
 
     def _rows(
         self,
@@ -417,10 +426,6 @@ def _time_types(kind: Any, path: str, int96: frozenset[str]) -> Any:
 def _path_of(sidecar: Sidecar) -> str:
     with _Readable(sidecar.path):
         return sidecar_path(sidecar.path)
-
-
-def _groups(footer: Footer) -> int:
-    return int(footer.metadata.num_row_groups)
 
 
 def _without_nulls(body: dict[str, Any]) -> dict[str, Any]:

@@ -12,14 +12,15 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.delta.columns import concat, path_array, texts_of
-from deltacli.delta.engine import Search, Unreferenced
+from deltacli.delta.engine import Search, Unreferenced, Walk
 from deltacli.delta.paths import LOG
 from deltacli.errors import StorageError
 from deltacli.storage import LogStore, Walked
@@ -30,6 +31,7 @@ _LEAST_ROWS = 1 << 16
 _MOST_BYTES = 1 << 27
 _BATCHES_AT_ONCE = 8
 
+T = TypeVar("T")
 Failures = list[tuple[str, StorageError]]
 
 
@@ -37,43 +39,95 @@ def find_unreferenced(
     store: LogStore, search: Search, on_listed: Callable[[int], None] | None = None
 ) -> Unreferenced:
     """Subtract what is protected from what is listed, and look at what is left."""
-    protected = _NameSet(search.protected)
-    left = _Left(store, search)
-    folders = _Folders()
+    protected = NameSet.of(search.protected)
+    listed = search.listed
+    walked = store.walk(listed.folder, listed.hides) if isinstance(listed, Walk) else listed
+    part = subtract(store, walked, protected, search.delete_before_ms, search.may_repeat, on_listed)
+    return put_together(store, search, [part], protected)
+
+
+@dataclass
+class Part:
+    """What a part of the listing came to."""
+
+    found: Any
+    spared: Any
+    listed: int
+    folders: Folders
+
+
+def subtract(
+    store: LogStore,
+    walked: Iterator[Walked],
+    protected: NameSet,
+    delete_before_ms: int,
+    may_repeat: bool = False,
+    on_listed: Callable[[int], None] | None = None,
+) -> Part:
+    """Subtract in large batches: the set is laid out anew for each."""
+    left = _Left(store, delete_before_ms, may_repeat)
+    folders = Folders()
     waiting: list[Walked] = []
     count = listed = 0
-    for walked in search.listed:
-        folders.note(walked)
-        listed += len(walked.names)
-        count += len(walked.names)
-        waiting.append(walked)
+    for one in walked:
+        folders.note(one)
+        listed += len(one.names)
+        count += len(one.names)
+        waiting.append(one)
         if count >= max(_LEAST_ROWS, len(protected)):
             left.take(waiting, protected)
             waiting, count = [], 0
             if on_listed:
                 on_listed(listed)
     left.take(waiting, protected)
-    left.drop_below(folders.nested)
-    left.drop_linked(folders.links, protected)
-    left.drop_same_files(protected)
-    return left.result(listed, folders, protected)
+    return Part(_one_table(left.found), _one_table(left.spared), listed, folders)
 
 
-class _NameSet:
+def put_together(
+    store: LogStore, search: Search, parts: Sequence[Part], protected: NameSet
+) -> Unreferenced:
+    """One answer; what only shows in the whole is left alone too."""
+    folders = Folders()
+    for part in parts:
+        folders.add(part.folders)
+    whole = _Whole(store, [one.found for one in parts], [one.spared for one in parts])
+    whole.drop_below(folders.nested)
+    whole.drop_linked(folders.links, protected)
+    whole.drop_same_files(protected)
+    found, spared = whole.found, whole.spared
+    if search.may_repeat:
+        once = found.group_by("name").aggregate([("size", "max"), ("modified", "max")])
+        found = once.rename_columns({"size_max": "size", "modified_max": "modified"})
+    found = found.sort_by("name")
+    names = found["name"].combine_chunks()
+
+    def is_old(folder: str) -> bool:
+        entry = store.look(folder)
+        stamp = entry.modified_ms if entry is not None and entry.is_folder else None
+        return stamp is not None and stamp < search.delete_before_ms
+
+    return Unreferenced(
+        names,
+        found["size"].combine_chunks(),
+        found["modified"].combine_chunks(),
+        sum(one.listed for one in parts),
+        spared["name"].combine_chunks(),
+        pc.sum(spared["size"]).as_py() or 0,
+        folders.emptied(names, is_old) if store.has_folders else (),
+        tuple(sorted(folders.nested)),
+        protected.holds,
+    )
+
+
+class NameSet:
     """Many names, as few columns."""
 
-    def __init__(self, names: Iterator[Any]):
-        self.columns: list[Any] = []
-        pending: list[Any] = []
-        size = 0
-        for one in names:
-            pending.append(one)
-            size += one.nbytes
-            if size > _MOST_BYTES:
-                self.columns.append(concat(pending))
-                pending, size = [], 0
-        if pending:
-            self.columns.append(concat(pending))
+    def __init__(self, columns: Sequence[Any]):
+        self.columns = columns
+
+    @classmethod
+    def of(cls, names: Iterator[Any]) -> NameSet:
+        return cls(list(large_columns(names)))
 
     def __len__(self) -> int:
         return sum(map(len, self.columns))
@@ -86,16 +140,32 @@ class _NameSet:
         return inside
 
 
+def large_columns(names: Iterator[Any]) -> Iterator[Any]:
+    """The same names in fewer columns."""
+    pending: list[Any] = []
+    size = 0
+    for one in names:
+        pending.append(one)
+        size += one.nbytes
+        if size > _MOST_BYTES:
+            yield concat(pending)
+            pending, size = [], 0
+    if pending:
+        yield concat(pending)
+
+
 class _Left:
     """What nothing refers to: found, or spared for its age. All in columns."""
 
-    def __init__(self, store: LogStore, search: Search):
+    def __init__(self, store: LogStore, delete_before_ms: int, may_repeat: bool):
         self._store = store
-        self._search = search
-        self._found: list[Any] = []
-        self._spared: list[Any] = []
+        self._delete_before_ms = delete_before_ms
+        # A list made elsewhere may be out of date: where a look is cheap, it counts too.
+        self._must_look = may_repeat and store.file_path("") is not None
+        self.found: list[Any] = []
+        self.spared: list[Any] = []
 
-    def take(self, walked: Sequence[Walked], protected: _NameSet) -> None:
+    def take(self, walked: Sequence[Walked], protected: NameSet) -> None:
         """Subtract what is protected from some folders' files, and look at the rest."""
         told = [one for one in walked if one.sizes is not None]
         untold = [one for one in walked if one.sizes is None]
@@ -109,12 +179,10 @@ class _Left:
 
     def _look_at(self, names: Any, positions: Any, told: Sequence[Walked]) -> None:
         """Find size and age of files, where `told` lists them at positions or else by a look."""
-        # A list made elsewhere may be out of date: where a look is cheap, it counts too.
-        must_look = self._search.may_repeat and self._store.file_path("") is not None
         if told:
             sizes = concat([_longs(one.sizes) for one in told]).take(positions)
             moments = concat([_longs(one.modified_ms) for one in told]).take(positions)
-        if must_look or not told:
+        if self._must_look or not told:
             looked = self._store.look_at_files(texts_of(names))
             sizes = _longs([None if one is None else one[0] for one in looked])
             newest = _longs([None if one is None else one[1] for one in looked])
@@ -125,25 +193,38 @@ class _Left:
 
     def _sort(self, batch: Any) -> None:
         """By age; a time in the future is later than the threshold too (V-32, V-33)."""
-        is_old = pc.less(batch["modified"], self._search.delete_before_ms)
-        self._found.append(batch.filter(is_old))
-        self._spared.append(batch.filter(pc.invert(pc.fill_null(is_old, False))))
+        is_old = pc.less(batch["modified"], self._delete_before_ms)
+        self.found.append(batch.filter(is_old))
+        self.spared.append(batch.filter(pc.invert(pc.fill_null(is_old, False))))
+
+
+def _one_table(batches: Sequence[Any]) -> Any:
+    return pa.concat_tables(batches).combine_chunks() if batches else _NOTHING
+
+
+class _Whole:
+    """All that is left, to be gone through once more."""
+
+    def __init__(self, store: LogStore, found: Sequence[Any], spared: Sequence[Any]):
+        self._store = store
+        self.found = _one_table(found)
+        self._spared = list(spared)
+
+    @property
+    def spared(self) -> Any:
+        return _one_table(self._spared)
 
     def _spare(self, spared: Any) -> None:
         """Put found files, by a mask, among the spared ones."""
-        found = self._all(self._found)
-        self._found = [found.filter(pc.invert(spared))]
-        self._spared.append(found.filter(spared))
-
-    def _all(self, batches: list[Any]) -> Any:
-        return pa.concat_tables(batches).combine_chunks() if batches else _NOTHING
+        self._spared.append(self.found.filter(spared))
+        self.found = self.found.filter(pc.invert(spared))
 
     def drop_below(self, nested: Collection[str]) -> None:
         """Leave tables alone that lie inside this one (VL-4)."""
         for folder in nested:
-            self._spare(pc.starts_with(self._all(self._found)["name"], f"{folder}/"))
+            self._spare(pc.starts_with(self.found["name"], f"{folder}/"))
 
-    def drop_linked(self, links: Collection[str], protected: _NameSet) -> None:
+    def drop_linked(self, links: Collection[str], protected: NameSet) -> None:
         """Leave a file alone that a protected name leads to through a link (V-20)."""
         root = os.path.realpath(self._store.file_path("") or "/")
         same: set[str] = set()
@@ -154,9 +235,9 @@ class _Left:
                     target = os.path.realpath(f"{root}/{name}")
                     same.add(os.path.relpath(target, root))
         if same:
-            self._spare(pc.is_in(self._all(self._found)["name"], value_set=path_array(same)))
+            self._spare(pc.is_in(self.found["name"], value_set=path_array(same)))
 
-    def drop_same_files(self, protected: _NameSet) -> None:
+    def drop_same_files(self, protected: NameSet) -> None:
         """Leave a file alone that is a protected one under another spelling (V-20, VL-12).
 
         Where case or Unicode form do not count in names, the log's spelling may differ
@@ -165,8 +246,7 @@ class _Left:
         root = self._store.file_path("")
         if root is None:
             return
-        found = self._all(self._found)
-        names = found["name"].combine_chunks()
+        names = self.found["name"].combine_chunks()
         # Where case counts, only names beyond ASCII can have two spellings.
         if not os.path.exists(f"{root}/{LOG.upper()}"):
             names = names.filter(pc.invert(pc.string_is_ascii(names)))
@@ -184,7 +264,7 @@ class _Left:
             for fold, other in pairs:
                 same.update(one for one in by_fold[fold] if self._are_same(one, other))
         if same:
-            self._spare(pc.is_in(found["name"], value_set=path_array(same)))
+            self._spare(pc.is_in(self.found["name"], value_set=path_array(same)))
 
     def _are_same(self, name: str, other: str) -> bool:
         try:
@@ -193,31 +273,6 @@ class _Left:
             )
         except OSError:
             return False
-
-    def result(self, listed: int, folders: _Folders, protected: _NameSet) -> Unreferenced:
-        found, spared = self._all(self._found), self._all(self._spared)
-        if self._search.may_repeat:
-            once = found.group_by("name").aggregate([("size", "max"), ("modified", "max")])
-            found = once.rename_columns({"size_max": "size", "modified_max": "modified"})
-        found = found.sort_by("name")
-        names = found["name"].combine_chunks()
-        has_folders = self._store.has_folders
-        return Unreferenced(
-            names,
-            found["size"].combine_chunks(),
-            found["modified"].combine_chunks(),
-            listed,
-            spared["name"].combine_chunks(),
-            pc.sum(spared["size"]).as_py() or 0,
-            folders.emptied(names, self._is_old) if has_folders else (),
-            tuple(sorted(folders.nested)),
-            protected.holds,
-        )
-
-    def _is_old(self, folder: str) -> bool:
-        entry = self._store.look(folder)
-        stamp = entry.modified_ms if entry is not None and entry.is_folder else None
-        return stamp is not None and stamp < self._search.delete_before_ms
 
 
 def _others(values: Any, mask: Any) -> Any:
@@ -258,7 +313,7 @@ def _fold(name: str) -> str:
         return unicodedata.normalize("NFC", name).lower()
 
 
-class _Folders:
+class Folders:
     """How many files each folder has, and which folders hold more than plain files."""
 
     def __init__(self) -> None:
@@ -276,6 +331,13 @@ class _Folders:
             self._pinned.add(folder)
             if LOG in walked.pins and folder:
                 self.nested.add(folder)
+
+    def add(self, other: Folders) -> None:
+        for folder, count in other._counts.items():
+            self._counts[folder] = self._counts.get(folder, 0) + count
+        self._pinned |= other._pinned
+        self.nested |= other.nested
+        self.links |= other.links
 
     def emptied(self, gone: Any, is_old: Callable[[str], bool]) -> tuple[str, ...]:
         """The folders that would be empty without these files, deepest first (V-28, V-29)."""
@@ -306,17 +368,21 @@ def delete(
     on_done: Callable[[Sequence[str], Failures], None],
 ) -> None:
     """Delete batches on a bounded pool; begun ones are finished whatever happens."""
-    workers = _BATCHES_AT_ONCE if store.reads_are_remote else 2
+    in_turn(
+        batches,
+        lambda batch: on_done(batch, store.delete_all(batch)),
+        _BATCHES_AT_ONCE if store.reads_are_remote else 2,
+    )
+
+
+def in_turn(batches: Iterator[T], work: Callable[[T], None], at_once: int) -> None:
+    """Work on some batches at a time."""
     running: deque[Future[None]] = deque()
-
-    def work(batch: Sequence[str]) -> None:
-        on_done(batch, store.delete_all(batch))
-
-    pool = ThreadPoolExecutor(workers)
+    pool = ThreadPoolExecutor(at_once)
     try:
         for batch in batches:
             running.append(pool.submit(work, batch))
-            if len(running) >= workers:
+            if len(running) >= at_once:
                 running.popleft().result()
         while running:
             running.popleft().result()

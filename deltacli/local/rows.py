@@ -5,7 +5,7 @@ Facts 6.2 and 6.3, rules K-12 … K-29.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -156,7 +156,7 @@ class Shape:
 
 
 def _batches(
-    items: Iterator[Mapping[str, Any] | FileBatch],
+    items: Iterable[Mapping[str, Any] | FileBatch],
     shape: Callable[[Sequence[Mapping[str, Any]]], Any],
 ) -> Iterator[Any]:
     """Arrow batches of checkpoint rows and of single actions, the latter put together."""

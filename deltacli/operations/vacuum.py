@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from deltacli.delta.columns import concat, texts_of
-from deltacli.delta.engine import Engine, Search, Unreferenced
+from deltacli.delta.engine import Engine, Search, Unreferenced, Walk
 from deltacli.delta.hidden import HiddenNames, hidden_names
 from deltacli.delta.paths import LOG, Kind, parse_log_name
 from deltacli.delta.retention import (
@@ -274,13 +274,13 @@ class Look:
 
     def listed(
         self, request: VacuumRequest, hides: HiddenNames, prefix: str, lite: LiteRange | None
-    ) -> Iterator[Walked]:
+    ) -> Walk | Iterator[Walked]:
         if lite is not None:
             return candidates_of_log(lite, self.references, hides)
         if request.inventory is not None:
             files = listed_by(request.inventory(), self.references.root, hides)
             return _with_nested(self.snapshot.store, files)
-        return self.snapshot.store.walk(prefix, hides)
+        return Walk(prefix, hides)
 
     def protected(self) -> Iterator[Any]:
         yield from (names for why, names in self.references_of_all() if why is not Why.EXPIRED)

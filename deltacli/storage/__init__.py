@@ -63,7 +63,7 @@ class Walked:
 
 
 class LogStore(Protocol):
-    """A table's files, wherever they are."""
+    """A table's files, wherever they are. A store can be pickled, for use on other machines."""
 
     @property
     def has_folders(self) -> bool:
@@ -102,6 +102,11 @@ class LogStore(Protocol):
         A folder may come several times, and comes once even if it is empty where folders
         exist by themselves. Raises FileMissing if there is no such folder.
         """
+
+    def walk_top(
+        self, folder: str, hides: Callable[[str], bool], below: list[str]
+    ) -> Iterator[Walked]:
+        """The files of one folder; the folders in it, by their whole names, go to `below`."""
 
     def look(self, path: str) -> Entry | None:
         """A plain file or folder reached without a link; None for anything else."""

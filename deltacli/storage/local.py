@@ -56,6 +56,9 @@ class LocalStore:
         self._real: dict[str, bool] = {}
         self._ahead: WalkAhead | None = None
 
+    def __reduce__(self) -> tuple[type[LocalStore], tuple[str]]:
+        return LocalStore, (self.root,)
+
     def _path(self, path: str) -> str:
         return f"{self.root}/{path}"
 
@@ -104,6 +107,12 @@ class LocalStore:
             self._ahead = None
             ahead.close()
 
+    def walk_top(
+        self, folder: str, hides: Callable[[str], bool], below: list[str]
+    ) -> Iterator[Walked]:
+        with _explained(self._path(folder)), os.scandir(self._path(folder)) as entries:
+            yield from _walk_folder(folder, entries, hides, below)
+
     def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
         waiting = [folder]
         if self._ahead is not None and not folder:
@@ -113,8 +122,7 @@ class LocalStore:
         while waiting:
             here = waiting.pop()
             try:
-                with _explained(self._path(here)), os.scandir(self._path(here)) as entries:
-                    yield from _walk_folder(here, entries, hides, waiting)
+                yield from self.walk_top(here, hides, waiting)
             except FileMissing:
                 # A writer may remove a folder while the walk goes on; not the one asked for.
                 if here == folder:

@@ -71,6 +71,18 @@ class MemoryStore:
     def walk_soon(self, letters: str, words: Sequence[str]) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def walk_top(
+        self, folder: str, hides: Callable[[str], bool], below: list[str]
+    ) -> Iterator[Walked]:
+        prefix = f"{folder}/" if folder else ""
+        for walked in self.walk(folder, hides):
+            if walked.folder == folder:
+                yield walked
+            else:
+                top = prefix + walked.folder[len(prefix) :].partition("/")[0]
+                if top not in below:
+                    below.append(top)
+
     def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
         prefix = f"{folder}/" if folder else ""
         with self._lock:

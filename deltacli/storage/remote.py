@@ -66,6 +66,9 @@ class RemoteStore:
             scheme, self.location, self._driver_options(dict(options))
         )
 
+    def __reduce__(self) -> tuple[type[RemoteStore], tuple[str, dict[str, str]]]:
+        return type(self), (self.location, self._options)
+
     def _driver_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options as the driver wants them."""
         return options
@@ -94,16 +97,21 @@ class RemoteStore:
     def walk_soon(self, letters: str, words: Sequence[str]) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def walk_top(
+        self, folder: str, hides: Callable[[str], bool], below: list[str]
+    ) -> Iterator[Walked]:
+        self._fs.invalidate_cache()
+        for files, names in self._top_pages(folder):
+            yield from group_by_folder(files, hides)
+            yield Walked(folder, [], pins=tuple(name for name in names if hides(name)))
+            below += [f"{folder}/{name}" if folder else name for name in names if not hides(name)]
+
     def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
         """One listing a top folder, several at a time, each flat: no request a folder."""
         from concurrent.futures import ThreadPoolExecutor
 
-        self._fs.invalidate_cache()
         folders: list[str] = []
-        for files, below in self._top_pages(folder):
-            yield from group_by_folder(files, hides)
-            yield Walked(folder, [], pins=tuple(name for name in below if hides(name)))
-            folders += [f"{folder}/{name}" if folder else name for name in below if not hides(name)]
+        yield from self.walk_top(folder, hides, folders)
         with ThreadPoolExecutor(READ_THREADS) as pool:
             pages: Queue[Sequence[RemoteFile] | BaseException | None] = Queue(2 * READ_THREADS)
             stopped = threading.Event()
