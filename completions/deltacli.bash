@@ -17,6 +17,9 @@ _deltacli() {
         history:--storage-option) COMPREPLY=(); return;;
         snapshot:--at) COMPREPLY=(); return;;
         snapshot:--diff) COMPREPLY=(); return;;
+        snapshot:--engine) COMPREPLY=($(compgen -W "auto local spark" -- "$cur")); return;;
+        snapshot:--spark-master) COMPREPLY=(); return;;
+        snapshot:--spark-conf) COMPREPLY=(); return;;
         snapshot:--output|snapshot:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         snapshot:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         snapshot:--fields) COMPREPLY=(); return;;
@@ -37,6 +40,9 @@ _deltacli() {
         checkpoint:--at) COMPREPLY=(); return;;
         checkpoint:--kind) COMPREPLY=($(compgen -W "auto classic v2 v2-parquet" -- "$cur")); return;;
         checkpoint:--stats) COMPREPLY=($(compgen -W "table json struct both" -- "$cur")); return;;
+        checkpoint:--engine) COMPREPLY=($(compgen -W "auto local spark" -- "$cur")); return;;
+        checkpoint:--spark-master) COMPREPLY=(); return;;
+        checkpoint:--spark-conf) COMPREPLY=(); return;;
         checkpoint:--output|checkpoint:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         checkpoint:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         checkpoint:--fields) COMPREPLY=(); return;;
@@ -49,6 +55,9 @@ _deltacli() {
         vacuum:--prefix) COMPREPLY=(); return;;
         vacuum:--explain) COMPREPLY=(); return;;
         vacuum:--metrics-file) COMPREPLY=(); return;;
+        vacuum:--engine) COMPREPLY=($(compgen -W "auto local spark" -- "$cur")); return;;
+        vacuum:--spark-master) COMPREPLY=(); return;;
+        vacuum:--spark-conf) COMPREPLY=(); return;;
         vacuum:--output|vacuum:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         vacuum:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         vacuum:--fields) COMPREPLY=(); return;;
@@ -65,16 +74,16 @@ _deltacli() {
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--limit -n --from --to --operation --chart --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         snapshot)
-            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --files --tombstones --partitions --transactions --domains --schema --diff --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --files --tombstones --partitions --transactions --domains --schema --diff --engine --spark-master --spark-conf --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         head)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--rows -n --at --where --columns --engine --spark-master --spark-conf --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         checkpoint)
-            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --kind --stats --force --cleanup --dry-run --yes -y --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --kind --stats --force --cleanup --dry-run --yes -y --engine --spark-master --spark-conf --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         vacuum)
-            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--retain --mode --inventory --inventory-encoding --prefix --explain --dry-run --yes -y --no-log-commits --log-commits --metrics-file --allow-short-retention --allow-large --allow-nested --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--retain --mode --inventory --inventory-encoding --prefix --explain --dry-run --yes -y --no-log-commits --log-commits --metrics-file --allow-short-retention --allow-large --allow-nested --engine --spark-master --spark-conf --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         completion)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--output-file --debug --help -h" -- "$cur"))

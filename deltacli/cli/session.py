@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from deltacli.cli.engines import EngineWish
 from deltacli.cli.failure import failure_text
 from deltacli.cli.options import CommonOptions
 from deltacli.errors import DeltaCliError, NotFound, StorageError, UsageError
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 class Session:
     """What a command needs besides its own arguments."""
 
-    def __init__(self, options: CommonOptions):
+    def __init__(self, options: CommonOptions, wish: EngineWish | None = None):
         self.options = options
+        self.wish = wish or EngineWish()
         self.now_ms = time.time_ns() // 1_000_000
         self.zone = parse_zone(options.tz)
         self._progress = _Progress(enabled=self._shows_progress())
@@ -65,18 +67,17 @@ class Session:
         return store, None
 
     def engine(self) -> Engine:
-        from deltacli.local.engine import LocalEngine
+        return self._engine
 
-        self.explain("checkpoints are read by the local engine (pyarrow)")
-        return LocalEngine()
-
-    def spark_settings(self, master: str | None, conf: list[str] | None) -> SparkSettings:
-        """Where and how a Spark of ours would run."""
-        from deltacli.spark.session import SparkSettings, parse_conf
-
-        settings = SparkSettings(
-            master or "local[*]", parse_conf(conf), is_verbose=self.options.debug
+    @cached_property
+    def _engine(self) -> Engine:
+        self.explain(self.wish.reason)
+        return self.wish.engine(
+            self.spark_settings, lambda done, total: self._progress("Spark tasks", done, total)
         )
+
+    def spark_settings(self) -> SparkSettings:
+        settings = self.wish.settings(is_verbose=self.options.debug)
         self.explain(f"Spark runs on {settings.master}")
         return settings
 

@@ -61,7 +61,7 @@ class CheckpointPlan:
             {"path": file.path, "sizeInBytes": file.size}
             for file in (self.existing.files if self.existing else ())
         ]
-        return _document(self, files, self.totals.tombstones, written=False, hinted=False)
+        return _document(self, files, self.totals.tombstones, written=False)
 
 
 @dataclass(frozen=True)
@@ -72,16 +72,28 @@ class CheckpointResult:
     files: tuple[dict[str, Any], ...]
     num_actions: int
     hint_moved: bool
+    engine: str
     warnings: list[str] = field(default_factory=list)
 
     def document(self) -> Document:
         return _document(
-            self.plan, list(self.files), self.num_actions, written=True, hinted=self.hint_moved
+            self.plan,
+            list(self.files),
+            self.num_actions,
+            written=True,
+            hinted=self.hint_moved,
+            engine=self.engine,
         )
 
 
 def _document(
-    plan: CheckpointPlan, files: list[Any], actions: int, *, written: bool, hinted: bool
+    plan: CheckpointPlan,
+    files: list[Any],
+    actions: int,
+    *,
+    written: bool,
+    hinted: bool = False,
+    engine: str | None = None,
 ) -> Document:
     values = {
         "location": plan.snapshot.store.location,
@@ -101,7 +113,7 @@ def _document(
         "sizeInBytes": sum(file["sizeInBytes"] for file in files),
         "lastCheckpointUpdated": hinted,
         "cleanup": None,
-        "engine": "local",
+        "engine": engine,
     }
     return Document(values, "checkpoint")
 
@@ -203,7 +215,7 @@ def _apply_classic(
     written = engine.write_classic(store, path, content)
     files = ({"path": path, "sizeInBytes": written.size},)
     more = {"checkpointSchema": written.schema}
-    return _hint(plan, files, written.rows, written.size, written.adds, more)
+    return _hint(plan, engine.name, files, written.rows, written.size, written.adds, more)
 
 
 def _apply_v2(plan: CheckpointPlan, engine: Engine, content: CheckpointContent) -> CheckpointResult:
@@ -242,7 +254,7 @@ def _apply_v2(plan: CheckpointPlan, engine: Engine, content: CheckpointContent) 
     if len(named) <= _MOST_IN_HINT:
         shortcut["sidecarFiles"] = [line["sidecar"] for line in named]
     adds = sum(one.adds for one in sidecars)
-    return _hint(plan, files, actions, total, adds, {"v2Checkpoint": shortcut})
+    return _hint(plan, engine.name, files, actions, total, adds, {"v2Checkpoint": shortcut})
 
 
 def _sidecar_line(store: LogStore, path: str, written: WrittenFile) -> dict[str, Any]:
@@ -261,6 +273,7 @@ def _modified_ms(store: LogStore, path: str) -> int:
 
 def _hint(
     plan: CheckpointPlan,
+    engine: str,
     files: tuple[dict[str, Any], ...],
     actions: int,
     size: int,
@@ -280,7 +293,7 @@ def _hint(
         warnings.append(
             "_last_checkpoint stays as it is: it names a newer checkpoint, or cannot be read"
         )
-    return CheckpointResult(plan, files, actions, moved, warnings)
+    return CheckpointResult(plan, files, actions, moved, engine, warnings)
 
 
 def commit_and_checkpoint(

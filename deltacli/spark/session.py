@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -159,10 +159,10 @@ def _keep_archive(session: SparkSession, archive: Path) -> None:
             made.unlink()
 
 
-def parse_conf(pairs: list[str] | None) -> dict[str, str]:
+def parse_conf(pairs: Sequence[str]) -> dict[str, str]:
     """`--spark-conf KEY=VALUE` as a mapping."""
     conf = {}
-    for text in pairs or ():
+    for text in pairs:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise UsageError(

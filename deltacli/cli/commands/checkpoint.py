@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.options import CommonOptions, DryRunOpt, TableArg, YesOpt
+from deltacli.cli.engines import EngineWish
+from deltacli.cli.options import (
+    CommonOptions,
+    DryRunOpt,
+    Engine,
+    EngineOpt,
+    SparkConfOpt,
+    SparkMasterOpt,
+    TableArg,
+    YesOpt,
+)
 from deltacli.cli.session import Session
 
 EXAMPLES = (
@@ -62,6 +72,9 @@ def checkpoint(
     ] = False,
     dry_run: DryRunOpt = False,
     yes: YesOpt = False,
+    engine: EngineOpt = Engine.AUTO,
+    spark_master: SparkMasterOpt = None,
+    spark_conf: SparkConfOpt = None,
 ) -> None:
     """Write a checkpoint, verify it, and move _last_checkpoint forward.
 
@@ -72,7 +85,7 @@ def checkpoint(
     from deltacli.operations.checkpoint import plan_checkpoint
     from deltacli.operations.maintain import apply_maintenance, plan_maintenance
 
-    session = Session(options)
+    session = Session(options, EngineWish.of(engine, spark_master, spark_conf))
     snapshot = session.snapshot(table, at)
     plan = plan_maintenance(
         plan_checkpoint(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from deltacli.cli.engines import EngineWish
 from deltacli.cli.options import (
     AllowCatalogOpt,
     AtOpt,
@@ -58,17 +59,13 @@ def head(
     """
     from deltacli.operations.head import HeadRequest, plan_head, show_head
 
-    session = Session(options)
+    session = Session(options, EngineWish.of(engine, spark_master, spark_conf))
     names = None if columns is None else tuple(one.strip() for one in columns.split(","))
     if names is not None and not all(names):
         raise UsageError("--columns has an empty name", hint="write --columns id,total")
     snapshot = session.snapshot(table, at, allow_catalog_managed=allow_catalog_managed)
     session.warn(snapshot.warnings)
-    if engine is Engine.LOCAL and (spark_master or spark_conf):
-        raise UsageError("--engine local takes no Spark", hint="leave the Spark options out")
-    chosen = Engine.SPARK if (spark_master or spark_conf) else engine
-    plan = plan_head(
-        snapshot, HeadRequest(limit, names, where), chosen.value, session.storage_options
-    )
+    request = HeadRequest(limit, names, where)
+    plan = plan_head(snapshot, request, session.wish.choice.value, session.storage_options)
     session.explain(f"rows are read by the {plan.engine} engine: {plan.reason}")
-    session.show(show_head(plan, lambda: session.spark_settings(spark_master, spark_conf)))
+    session.show(show_head(plan, session.spark_settings))

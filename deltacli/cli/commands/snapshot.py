@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.options import AllowCatalogOpt, AtOpt, CommonOptions, TableArg
+from deltacli.cli.engines import EngineWish
+from deltacli.cli.options import (
+    AllowCatalogOpt,
+    AtOpt,
+    CommonOptions,
+    Engine,
+    EngineOpt,
+    SparkConfOpt,
+    SparkMasterOpt,
+    TableArg,
+)
 from deltacli.cli.session import Session
 from deltacli.delta.snapshot import Snapshot
 from deltacli.errors import UsageError
@@ -63,6 +73,9 @@ def snapshot(
             show_default=False,
         ),
     ] = None,
+    engine: EngineOpt = Engine.AUTO,
+    spark_master: SparkMasterOpt = None,
+    spark_conf: SparkConfOpt = None,
     allow_catalog_managed: AllowCatalogOpt = False,
 ) -> None:
     """Show the state of a table at a version, the newest by default.
@@ -82,7 +95,7 @@ def snapshot(
     views = [name for name, on in chosen.items() if on]
     if len(views) > 1:
         raise UsageError(f"{' and '.join(views)} are different views", hint="choose one")
-    session = Session(options)
+    session = Session(options, EngineWish.of(engine, spark_master, spark_conf))
     found = session.snapshot(table, at, allow_catalog_managed=allow_catalog_managed)
     if diff is not None:
         from deltacli.operations.changes import diff_snapshots

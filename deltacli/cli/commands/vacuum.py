@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.engines import EngineWish
 from deltacli.cli.failure import failure_of
-from deltacli.cli.options import CommonOptions, DryRunOpt, YesOpt
+from deltacli.cli.options import (
+    CommonOptions,
+    DryRunOpt,
+    Engine,
+    EngineOpt,
+    SparkConfOpt,
+    SparkMasterOpt,
+    YesOpt,
+)
 from deltacli.cli.session import Session
 from deltacli.delta.paths import HIDDEN_LETTERS, HIDDEN_WORDS
 from deltacli.errors import DeltaCliError, Interrupted, PartlyDone, Refused, UsageError
@@ -148,6 +157,9 @@ def vacuum(
         bool,
         typer.Option("--allow-nested", help="Go on although the table lies inside another one."),
     ] = False,
+    engine: EngineOpt = Engine.AUTO,
+    spark_master: SparkMasterOpt = None,
+    spark_conf: SparkConfOpt = None,
 ) -> None:
     """Delete files that no kept version needs.
 
@@ -159,7 +171,7 @@ def vacuum(
     from deltacli.operations.vacuum_request import DOCUMENT_FIELDS, FILE_FIELDS, VacuumRequest
     from deltacli.units import parse_duration
 
-    session = Session(options)
+    session = Session(options, EngineWish.of(engine, spark_master, spark_conf))
     request = VacuumRequest(
         retain_ms=None if retain is None else parse_duration(retain),
         mode=mode.value,
@@ -299,7 +311,8 @@ def _vacuum_one(
 
 def _plan(session: Session, table: str, request: VacuumRequest) -> VacuumPlan:
     store = _open(session, table)
-    lists_all = request.mode == Mode.FULL and not request.inventory and request.prefix is None
+    lists_here = session.wish.choice is not Engine.SPARK and request.prefix is None
+    lists_all = lists_here and request.mode == Mode.FULL and not request.inventory
     # The listing does not depend on the log: it may begin before the log is read.
     with store.walk_soon(HIDDEN_LETTERS, HIDDEN_WORDS) if lists_all else nullcontext():
         from deltacli.operations.vacuum import plan_vacuum

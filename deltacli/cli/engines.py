@@ -1,0 +1,68 @@
+"""Which engine a command works with: what the user wishes, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltacli.cli.options import Engine as Choice
+from deltacli.errors import UsageError
+
+if TYPE_CHECKING:
+    from deltacli.delta.engine import Engine
+    from deltacli.spark.session import SparkSettings
+
+
+@dataclass(frozen=True)
+class EngineWish:
+    """`--engine`, `--spark-master` and `--spark-conf`."""
+
+    choice: Choice = Choice.AUTO
+    master: str | None = None
+    conf: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, choice: Choice, master: str | None, conf: list[str] | None) -> EngineWish:
+        """Who names a place for Spark wants Spark."""
+        if master or conf:
+            if choice is Choice.LOCAL:
+                raise UsageError(
+                    "--engine local takes no Spark", hint="leave the Spark options out"
+                )
+            choice = Choice.SPARK
+        return cls(choice, master, tuple(conf or ()))
+
+    def settings(self, *, is_verbose: bool) -> SparkSettings:
+        """Where and how a Spark of ours would run."""
+        from deltacli.spark.session import SparkSettings, parse_conf
+
+        return SparkSettings(
+            self.master or "local[*]", parse_conf(self.conf), is_verbose=is_verbose
+        )
+
+    def engine(self, settings: Callable[[], SparkSettings], on_tasks: OnTasks) -> Engine:
+        """For jobs on the log and on names of files; a session starts when one needs it."""
+        if self.choice is not Choice.SPARK:
+            from deltacli.local.engine import LocalEngine
+
+            return LocalEngine()
+        from deltacli.spark.engine import SparkEngine
+        from deltacli.spark.jobs import Jobs
+        from deltacli.spark.session import open_session
+
+        return SparkEngine(lambda: Jobs(open_session(settings()), on_tasks))
+
+    @property
+    def reason(self) -> str:
+        if self.choice is Choice.SPARK:
+            return "the log is read by the spark engine: it was asked for"
+        why = (
+            "it was asked for"
+            if self.choice is Choice.LOCAL
+            else ("on one machine it is the faster one at every size")
+        )
+        return f"the log is read by the local engine (pyarrow): {why}"
+
+
+OnTasks = Callable[[int, int], None]

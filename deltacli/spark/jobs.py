@@ -1,0 +1,123 @@
+"""Our own code on Spark's executors: a task an item, in Python.
+
+Rows never go through Java: a task reads and writes Parquet with pyarrow where it runs, and
+only what it came to travels.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from deltacli.errors import DeltaCliError, Refused
+from deltacli.spark.package import ship
+from deltacli.spark.session import spark_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+R = TypeVar("R")
+_PROGRESS_SECONDS = 0.2
+
+
+class Jobs:
+    """Runs tasks on a session. `on_tasks` is told how many of those under way are done."""
+
+    def __init__(self, spark: SparkSession, on_tasks: Callable[[int, int], None] | None = None):
+        try:
+            self._context = spark.sparkContext
+        except Exception as error:
+            raise Refused(
+                "Spark Connect runs no Python of ours on its executors: it can read tables, "
+                "but not do this job",
+                hint="use a classic session, such as --spark-master spark://HOST:7077",
+            ) from error
+        ship(self._context)
+        self._on_tasks = on_tasks
+
+    @property
+    def parallelism(self) -> int:
+        return max(2, int(self._context.defaultParallelism))
+
+    def share(self, value: Any) -> Any:
+        """A large value for all tasks, sent once to each executor; they ask for its `.value`."""
+        return self._context.broadcast(value)
+
+    def add_file(self, path: str) -> None:
+        """A file for all tasks: `SparkFiles.get` finds it by its name."""
+        self._context.addFile(path)
+
+    def each(self, task: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """What the task makes of each item, in order."""
+        if not items:
+            return []
+        with self._running(), spark_errors():
+            tasks = self._context.parallelize(items, len(items))
+            answers = tasks.map(partial(_one, task)).collect()
+        return [_value(one) for one in answers]
+
+    def stream(self, task: Callable[[T], Iterable[R]], items: Sequence[T]) -> Iterator[R]:
+        """All that the task yields for each item; about one item's worth is held at a time."""
+        if not items:
+            return
+        with self._running(), spark_errors():
+            tasks = self._context.parallelize(items, len(items))
+            found = tasks.flatMap(partial(_many, task))
+            for answer in found.toLocalIterator(prefetchPartitions=True):
+                yield _value(answer)
+
+    @contextlib.contextmanager
+    def _running(self) -> Iterator[None]:
+        """Tell how far Spark is, for as long as this lasts."""
+        if self._on_tasks is None:
+            yield
+            return
+        stopped = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(stopped, self._on_tasks), daemon=True)
+        watch.start()
+        try:
+            yield
+        finally:
+            stopped.set()
+            watch.join()
+
+    def _watch(self, stopped: threading.Event, on_tasks: Callable[[int, int], None]) -> None:
+        tracker = self._context.statusTracker()
+        while not stopped.wait(_PROGRESS_SECONDS):
+            done = total = 0
+            for stage in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(stage)
+                if info is not None:
+                    done, total = done + info.numCompletedTasks, total + info.numTasks
+            if total:
+                on_tasks(done, total)
+
+
+Answer = tuple[bool, Any]
+
+
+def _one(task: Callable[[Any], Any], item: Any) -> Answer:
+    """An error of ours comes back as what it is; Spark would make a text of it."""
+    try:
+        return True, task(item)
+    except DeltaCliError as error:
+        return False, error
+
+
+def _many(task: Callable[[Any], Iterable[Any]], item: Any) -> Iterator[Answer]:
+    try:
+        for one in task(item):
+            yield True, one
+    except DeltaCliError as error:
+        yield False, error
+
+
+def _value(answer: Answer) -> Any:
+    is_good, value = answer
+    if is_good:
+        return value
+    raise value
