@@ -6,7 +6,6 @@ The protected names are laid out once as Arrow files, which executors map into m
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -32,16 +31,14 @@ def find_unreferenced(
     if not isinstance(search.listed, Walk):
         return local.find_unreferenced(store, search, on_listed)
     walk = search.listed
-    with tempfile.TemporaryDirectory(prefix="deltacli-") as scratch:
+    with jobs.scratch() as scratch:
         paths = list(_spill(search.protected, scratch))
-        for path in paths:
-            jobs.add_file(path)
         protected = _mapped(paths)
         wanted = _TASKS_A_CORE * jobs.parallelism
         walked, folders = _top(store, walk, wanted)
         # Laying out the names costs as much as a few thousand files: not once a folder.
         groups = [folders[number::wanted] for number in range(min(wanted, len(folders)))]
-        names = tuple(os.path.basename(path) for path in paths)
+        names = tuple(map(jobs.hand_out, paths))
         task = _Subtract(store, walk.hides, names, search.delete_before_ms)
         parts = [
             *jobs.each(task, groups),

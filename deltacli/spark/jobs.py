@@ -6,7 +6,11 @@ only what it came to travels.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -14,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from deltacli.errors import DeltaCliError, Refused
 from deltacli.spark.package import ship
-from deltacli.spark.session import spark_errors
+from deltacli.spark.session import is_local, spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +40,9 @@ class Jobs:
                 "but not do this job",
                 hint="use a classic session, such as --spark-master spark://HOST:7077",
             ) from error
-        ship(self._context)
+        self._is_local = is_local(self._context.master)
+        if not self._is_local:
+            ship(self._context)
         self._on_tasks = on_tasks
 
     @property
@@ -47,9 +53,27 @@ class Jobs:
         """A large value for all tasks, sent once to each executor; they ask for its `.value`."""
         return self._context.broadcast(value)
 
-    def add_file(self, path: str) -> None:
-        """A file for all tasks: `SparkFiles.get` finds it by its name."""
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[str]:
+        """A folder for files that are handed out.
+
+        Spark asks for such files as long as it runs, and of each executor that joins.
+        """
+        folder = tempfile.mkdtemp(prefix="deltacli-")
+        try:
+            yield folder
+        finally:
+            if self._is_local:
+                shutil.rmtree(folder, ignore_errors=True)
+            else:
+                atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+    def hand_out(self, path: str) -> str:
+        """A file for all tasks: what they give to `SparkFiles.get`."""
+        if self._is_local:
+            return path
         self._context.addFile(path)
+        return os.path.basename(path)
 
     def each(self, task: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """What the task makes of each item, in order."""

@@ -17,9 +17,7 @@ _SHIPPED = "deltacli.shipped"
 
 
 def ship(context: SparkContext) -> None:
-    """Send the package to a cluster's executors, once; those of local[*] have it."""
-    if context.master == "local" or context.master.startswith("local["):
-        return
+    """Send the package to a cluster's executors, once."""
     if context.getLocalProperty(_SHIPPED):
         return
     folder = tempfile.mkdtemp(prefix="deltacli-")

@@ -53,7 +53,12 @@ class SparkSettings:
 
     @property
     def is_local(self) -> bool:
-        return self.master.startswith("local")
+        return is_local(self.master)
+
+
+def is_local(master: str) -> bool:
+    """Whether executors are threads of the driver; those of `local-cluster` are not."""
+    return master == "local" or master.startswith("local[")
 
 
 def open_session(settings: SparkSettings) -> SparkSession:
