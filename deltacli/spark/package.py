@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 import zipfile
 from pathlib import Path
@@ -25,9 +27,8 @@ def ship(context: SparkContext) -> None:
     _pack(target)
     context.addPyFile(target)
     context.setLocalProperty(_SHIPPED, "yes")
-    # Spark has its own copy by now.
-    os.unlink(target)
-    os.rmdir(folder)
+    # Executors may ask for it as long as Spark runs.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 def _pack(target: str) -> None:
