@@ -11,13 +11,19 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.delta import json_text
 from deltacli.delta.replay import Reconciled
 from deltacli.delta.schema import DataType, Struct
 from deltacli.errors import CorruptLog, StorageError
 from deltacli.storage import LogStore, Walked
+
+if TYPE_CHECKING:
+    # These know snapshots, which know engines.
+    from deltacli.delta.actions import Json
+    from deltacli.delta.data_files import DataFooter, NewFile, Target
+    from deltacli.delta.scan import Places
 
 
 class Want(Enum):
@@ -273,6 +279,18 @@ class Engine(Protocol):
         self, store: LogStore, paths: Sequence[str], content: CheckpointContent
     ) -> list[WrittenFile]:
         """The same for file actions alone, spread over as many sidecars as there are paths."""
+
+    def read_footers(self, places: Places, locations: Sequence[str]) -> Iterator[DataFooter]:
+        """What data files say of themselves, in order; one that cannot be read says so."""
+
+    def rewrite_files(
+        self, places: Places, target: Target, adds: Sequence[Json]
+    ) -> list[NewFile | None]:
+        """Write the rows of each `add` into a new file with the target's types.
+
+        None stands for a file whose rows are all deleted. If one file cannot be made, none
+        is left behind. What was written is nothing to the table before it is committed.
+        """
 
     def open_checkpoint(
         self, store: LogStore, main_files: Sequence[str], state: Reconciled

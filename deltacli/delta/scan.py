@@ -55,12 +55,44 @@ class ScanFile:
     path: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Finds the stores of full URLs; only files elsewhere take another one than the table's."""
+
+    store: LogStore
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, place: str) -> tuple[LogStore, str]:
+        root = self.store.location
+        if place.startswith(f"{root}/"):
+            return self.store, place[len(root) + 1 :]
+        folder, _, name = place.rpartition("/")
+        return open_store(folder, self.options), name
+
+    def deleted_rows(self, descriptor: Json) -> RowSet:
+        """The rows that a deletion vector takes away."""
+        return vector_rows(descriptor, lambda offset, size: self._read(descriptor, offset, size))
+
+    def _read(self, descriptor: Json, offset: int, size: int) -> bytes:
+        store, path = self.of(vector_location(descriptor, self.store.location) or "")
+        try:
+            with store.open(path) as file:
+                file.seek(offset)
+                return file.read(size)
+        except FileMissing as error:
+            raise CorruptLog(f"the deletion vector's file is missing: {error.message}") from error
+
+
 @dataclass
 class Files:
     """Reads the file actions of one table, with their deletion vectors."""
 
     snapshot: Snapshot
     options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def places(self) -> Places:
+        return Places(self.snapshot.store, self.options)
 
     @property
     def schema(self) -> Struct:
@@ -91,7 +123,7 @@ class Files:
             body.get("size") or 0,
             self.partition(body.get("partitionValues")),
             Rows.WITHOUT if vector else Rows.ALL,
-            partial(self.vector, vector) if vector else RowSet,
+            partial(self.places.deleted_rows, vector) if vector else RowSet,
             constants,
             parse_stats(text) if isinstance(text, str) else stats_of_struct(parsed),
             body["path"],
@@ -112,29 +144,6 @@ class Files:
             }
         except ValueError as error:
             raise CorruptLog(f"a partition value cannot be read: {error}") from None
-
-    def vector(self, descriptor: Json) -> RowSet:
-        """The deleted rows of a file."""
-        return vector_rows(descriptor, lambda offset, size: self._read(descriptor, offset, size))
-
-    def _read(self, descriptor: Json, offset: int, size: int) -> bytes:
-        location = self.snapshot.store.location
-        place = vector_location(descriptor, location) or ""
-        store, path = self.place(place)
-        try:
-            with store.open(path) as file:
-                file.seek(offset)
-                return file.read(size)
-        except FileMissing as error:
-            raise CorruptLog(f"the deletion vector's file is missing: {error.message}") from error
-
-    def place(self, place: str) -> tuple[LogStore, str]:
-        """The store and path of a full URL; only files elsewhere take another store."""
-        root = self.snapshot.store.location
-        if place.startswith(f"{root}/"):
-            return self.snapshot.store, place[len(root) + 1 :]
-        folder, _, name = place.rpartition("/")
-        return open_store(folder, self.options), name
 
 
 def chosen_columns(schema: Struct, names: Sequence[str] | None) -> Struct:
@@ -217,8 +226,12 @@ def _difference(
     files: Files, old: Json, new: Json, common: Mapping[str, Any]
 ) -> Iterator[ScanFile]:
     """The rows that another deletion vector of the same file takes away or brings back."""
-    before = files.vector(old["deletionVector"]) if old.get("deletionVector") else RowSet()
-    after = files.vector(new["deletionVector"]) if new.get("deletionVector") else RowSet()
+    before = (
+        files.places.deleted_rows(old["deletionVector"]) if old.get("deletionVector") else RowSet()
+    )
+    after = (
+        files.places.deleted_rows(new["deletionVector"]) if new.get("deletionVector") else RowSet()
+    )
     # The same path without the vectors: a scan of exactly the rows that differ.
     plain = {**new, "deletionVector": None}
     for rows, kind in ((after - before, "delete"), (before - after, "insert")):

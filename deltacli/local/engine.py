@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +36,11 @@ from deltacli.delta.replay import FileKey, Reconciled
 from deltacli.errors import FileMissing, StorageError, UnreadableCheckpoint
 from deltacli.local.footers import Footer, all_null, groups_with, read_footer
 from deltacli.storage import LogStore
+
+if TYPE_CHECKING:
+    from deltacli.delta.actions import Json
+    from deltacli.delta.data_files import DataFooter, NewFile, Target
+    from deltacli.delta.scan import Places
 
 _BATCH_ROWS = 16_384
 _SMALL = {
@@ -85,6 +90,18 @@ class LocalEngine:
         from deltacli.local import checkpoint
 
         return checkpoint.write_sidecars(store, paths, content)
+
+    def read_footers(self, places: Places, locations: Sequence[str]) -> Iterator[DataFooter]:
+        from deltacli.local.data_footers import read_data_footers
+
+        return read_data_footers(places, locations)
+
+    def rewrite_files(
+        self, places: Places, target: Target, adds: Sequence[Json]
+    ) -> list[NewFile | None]:
+        from deltacli.local import rewrite
+
+        return rewrite.rewrite_files(places, target, adds)
 
     def find_unreferenced(
         self, store: LogStore, search: Search, on_listed: Callable[[int], None] | None = None

@@ -37,8 +37,7 @@ def read_rows(files: Files, chosen: Iterable[ScanFile], wanted: Struct) -> Itera
 def _file_rows(
     files: Files, one: ScanFile, wanted: Struct, partitions: set[str], mode: str
 ) -> Iterator[list[Any]]:
-    store, path = files.place(one.location)
-    selected = one.select()
+    store, path = files.places.of(one.location)
     try:
         with pq.ParquetFile(
             store.file_path(path) or store.open(path),
@@ -46,23 +45,16 @@ def _file_rows(
             coerce_int96_timestamp_unit="us",
         ) as file:
             stored = {
-                field.name: _find(file.schema_arrow, field, mode)
+                field.name: find_column(file.schema_arrow, field, mode)
                 for field in wanted.fields
                 if field.name not in partitions
             }
             names = [found.name for found in stored.values() if found is not None]
-            start = 0
-            # Without a column to read, a file still has its rows.
-            columns = names or [file.schema_arrow.names[0]]
-            for batch in file.iter_batches(_BATCH, columns=columns, use_threads=False):
-                keep = _mask(one, selected, start, batch.num_rows)
-                start += batch.num_rows
-                rows = batch if keep is None else batch.filter(keep)
-                if rows.num_rows:
-                    yield [
-                        _column(rows, field, stored.get(field.name), one, partitions, mode)
-                        for field in wanted.fields
-                    ]
+            for rows in rows_that_count(file, one, names, _BATCH):
+                yield [
+                    _column(rows, field, stored.get(field.name), one, partitions, mode)
+                    for field in wanted.fields
+                ]
     except (pa.ArrowException, FileNotFoundError, FileMissing, *_MISFITS) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CorruptLog(
@@ -77,6 +69,20 @@ def _file_rows(
         ) from error
 
 
+def rows_that_count(file: Any, one: ScanFile, names: list[str], size: int) -> Iterator[Any]:
+    """Batches of an open file's columns, without the rows that are none of the table's."""
+    selected = one.select()
+    start = 0
+    # Without a column to read, a file still has its rows.
+    columns = names or [file.schema_arrow.names[0]]
+    for batch in file.iter_batches(size, columns=columns, use_threads=False):
+        keep = _mask(one, selected, start, batch.num_rows)
+        start += batch.num_rows
+        rows = batch if keep is None else batch.filter(keep)
+        if rows.num_rows:
+            yield rows
+
+
 # How Arrow answers where a file's columns are not what the table says.
 _MISFITS = (AttributeError, TypeError, KeyError, IndexError, ValueError)
 
@@ -89,10 +95,10 @@ def _column(
         return pa.repeat(pa.scalar(one.partition[field.name], kind), rows.num_rows)
     if found is None:
         return pa.nulls(rows.num_rows, kind)
-    return _shaped(rows.column(found.name), field.type, mode)
+    return shaped(rows.column(found.name), field.type, mode)
 
 
-def _find(schema: Any, field: Field, mode: str) -> Any:
+def find_column(schema: Any, field: Field, mode: str) -> Any:
     """A field of a file (or of a struct in it) by physical name or id; None if it is not there."""
     if mode == "id" and _ID in field.metadata:
         own = str(field.metadata[_ID]).encode()
@@ -103,30 +109,30 @@ def _find(schema: Any, field: Field, mode: str) -> Any:
     return next(iter(exact or [one for one in schema if one.name.lower() == name.lower()]), None)
 
 
-def _shaped(column: Any, data_type: DataType, mode: str) -> Any:
+def shaped(column: Any, data_type: DataType, mode: str) -> Any:
     """A file's column as the table's type, with logical names at every depth."""
     kind = arrow_type(data_type)
     if isinstance(data_type, Struct):
         children = dict(zip((one.name for one in column.type), column.flatten(), strict=True))
-        shaped = []
+        inner = []
         for field in data_type.fields:
-            found = _find(column.type, field, mode)
-            shaped.append(
+            found = find_column(column.type, field, mode)
+            inner.append(
                 pa.nulls(len(column), arrow_type(field.type))
                 if found is None
-                else _shaped(children[found.name], field.type, mode)
+                else shaped(children[found.name], field.type, mode)
             )
-        return pa.StructArray.from_arrays(shaped, fields=list(kind), mask=column.is_null())
+        return pa.StructArray.from_arrays(inner, fields=list(kind), mask=column.is_null())
     if isinstance(data_type, Array):
         column = _compact(_plain_list(column))
-        values = _shaped(column.values, data_type.element, mode)
+        values = shaped(column.values, data_type.element, mode)
         return pa.ListArray.from_arrays(
             column.offsets, values, type=kind, mask=column.is_null() if column.null_count else None
         )
     if isinstance(data_type, Map):
         column = _compact(column)
-        keys = _shaped(column.keys, data_type.key, mode)
-        items = _shaped(column.items, data_type.value, mode)
+        keys = shaped(column.keys, data_type.key, mode)
+        items = shaped(column.items, data_type.value, mode)
         whole = pa.MapArray.from_arrays(column.offsets, keys, items, type=kind)
         return pc.if_else(column.is_valid(), whole, None) if column.null_count else whole
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(column.type):

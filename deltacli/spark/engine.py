@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from deltacli.delta.actions import Json
+from deltacli.delta.data_files import DataFooter, NewFile, Target, new_name
 from deltacli.delta.engine import (
     CheckpointContent,
     FileBatch,
@@ -24,14 +26,18 @@ from deltacli.delta.engine import (
     WrittenFile,
 )
 from deltacli.delta.replay import Reconciled
+from deltacli.delta.scan import Places
 from deltacli.errors import StorageError
 from deltacli.local import checkpoint
+from deltacli.local.data_footers import read_data_footers
 from deltacli.local.engine import LocalCheckpoint, LocalEngine
+from deltacli.local.rewrite import discard, rewrite_file
 from deltacli.spark.jobs import Jobs
 from deltacli.storage import LogStore
 
 # Some more than there are cores, so that none waits long for the last one.
 _PARTS_A_CORE = 4
+_FOOTERS_A_TASK = 200
 
 
 class SparkEngine:
@@ -85,6 +91,24 @@ class SparkEngine:
             raise
         return written
 
+    def read_footers(self, places: Places, locations: Sequence[str]) -> Iterator[DataFooter]:
+        task = _ReadFooters(places)
+        groups = [
+            locations[start : start + _FOOTERS_A_TASK]
+            for start in range(0, len(locations), _FOOTERS_A_TASK)
+        ]
+        return self._jobs.stream(task, groups)
+
+    def rewrite_files(
+        self, places: Places, target: Target, adds: Sequence[Json]
+    ) -> list[NewFile | None]:
+        jobs = [(one, new_name(one["path"])) for one in adds]
+        try:
+            return self._jobs.each(_Rewrite(places, target), jobs)
+        except BaseException:
+            discard(places.store, [name for _, name in jobs])
+            raise
+
     def find_unreferenced(
         self, store: LogStore, search: Search, on_listed: Callable[[int], None] | None = None
     ) -> Unreferenced:
@@ -101,6 +125,23 @@ class SparkEngine:
         from deltacli.spark import files
 
         files.delete(self._jobs, store, batches, on_done)
+
+
+@dataclass(frozen=True)
+class _ReadFooters:
+    places: Places
+
+    def __call__(self, locations: Sequence[str]) -> Iterator[DataFooter]:
+        return read_data_footers(self.places, locations)
+
+
+@dataclass(frozen=True)
+class _Rewrite:
+    places: Places
+    target: Target
+
+    def __call__(self, job: tuple[Json, str]) -> NewFile | None:
+        return rewrite_file(self.places, self.target, job)
 
 
 class SparkCheckpoint:

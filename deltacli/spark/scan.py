@@ -223,7 +223,7 @@ def _integers_among(files: Files, one: ScanFile, names: set[str]) -> frozenset[s
     """Which of these columns are integers in a file's footer."""
     from pyarrow import parquet
 
-    store, path = files.place(one.location)
+    store, path = files.places.of(one.location)
     with store.open(path) as file:
         schema = parquet.read_schema(file)
     return frozenset(

@@ -1,0 +1,88 @@
+"""Footers of data files: which types their columns have, and how many rows there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deltacli.delta.data_files import DataColumn, DataFooter
+from deltacli.delta.scan import Places
+from deltacli.errors import DeltaCliError
+
+_FILE_ID = b"PARQUET:field_id"
+_NAMES = {
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.int64(): "long",
+    pa.int32(): "integer",
+    pa.int16(): "short",
+    pa.int8(): "byte",
+    pa.bool_(): "boolean",
+    pa.float64(): "double",
+    pa.float32(): "float",
+    pa.date32(): "date",
+    pa.null(): "void",
+}
+
+
+def read_data_footers(places: Places, locations: Sequence[str]) -> Iterator[DataFooter]:
+    """One footer a file, in order; a file that cannot be read is told as such."""
+    work = partial(read_data_footer, places)
+    # Opening a local file is bound by the interpreter; elsewhere it waits for the network.
+    threads = 16 if places.store.reads_are_remote else min(os.cpu_count() or 1, 4)
+    if len(locations) == 1:
+        yield work(locations[0])
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for start in range(0, len(locations), 1024):
+            yield from pool.map(work, locations[start : start + 1024])
+
+
+def read_data_footer(places: Places, location: str) -> DataFooter:
+    try:
+        store, path = places.of(location)
+        size = store.stat(path).size
+        with pq.ParquetFile(store.file_path(path) or store.open(path), pre_buffer=False) as file:
+            rows = int(file.metadata.num_rows)
+            columns = tuple(_leaves(file.schema_arrow, ()))
+            return DataFooter(location, rows, size, columns)
+    except (DeltaCliError, OSError, pa.ArrowException, ValueError) as error:
+        text = error.message if isinstance(error, DeltaCliError) else str(error)
+        return DataFooter(location, error=text.splitlines()[0] if text else type(error).__name__)
+
+
+def _leaves(fields: Any, above: tuple[str, ...]) -> Iterator[DataColumn]:
+    """The leaves, by names as a table's schema has them: `element`, `key` and `value`."""
+    for one in fields:
+        path = (*above, one.name)
+        yield from _leaf(one, one.type, path)
+
+
+def _leaf(field: Any, kind: Any, path: tuple[str, ...]) -> Iterator[DataColumn]:
+    if pa.types.is_struct(kind):
+        yield from _leaves(kind, path)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _leaf(kind.value_field, kind.value_type, (*path, "element"))
+    elif pa.types.is_map(kind):
+        yield from _leaf(kind.key_field, kind.key_type, (*path, "key"))
+        yield from _leaf(kind.item_field, kind.item_type, (*path, "value"))
+    else:
+        own = (field.metadata or {}).get(_FILE_ID)
+        yield DataColumn(path, type_name(kind), int(own) if own is not None else None)
+
+
+def type_name(kind: Any) -> str:
+    """An Arrow type by the name that Delta has for it; one that Delta has not by its own."""
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    return _NAMES.get(kind) or str(kind)
