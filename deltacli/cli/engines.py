@@ -11,6 +11,7 @@ from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
     from deltacli.delta.engine import Engine
+    from deltacli.spark.progress import OnTasks
     from deltacli.spark.session import SparkSettings
 
 
@@ -33,15 +34,18 @@ class EngineWish:
             choice = Choice.SPARK
         return cls(choice, master, tuple(conf or ()))
 
-    def settings(self, *, is_verbose: bool) -> SparkSettings:
+    def settings(self, on_tasks: OnTasks, *, is_verbose: bool) -> SparkSettings:
         """Where and how a Spark of ours would run."""
         from deltacli.spark.session import SparkSettings, parse_conf
 
         return SparkSettings(
-            self.master or "local[*]", parse_conf(self.conf), is_verbose=is_verbose
+            self.master or "local[*]",
+            parse_conf(self.conf),
+            is_verbose=is_verbose,
+            on_tasks=on_tasks,
         )
 
-    def engine(self, settings: Callable[[], SparkSettings], on_tasks: OnTasks) -> Engine:
+    def engine(self, settings: Callable[[], SparkSettings]) -> Engine:
         """For jobs on the log and on names of files; a session starts when one needs it."""
         if self.choice is not Choice.SPARK:
             from deltacli.local.engine import LocalEngine
@@ -51,7 +55,11 @@ class EngineWish:
         from deltacli.spark.jobs import Jobs
         from deltacli.spark.session import open_session
 
-        return SparkEngine(lambda: Jobs(open_session(settings()), on_tasks))
+        def start() -> Jobs:
+            chosen = settings()
+            return Jobs(open_session(chosen), chosen.on_tasks)
+
+        return SparkEngine(start)
 
     @property
     def reason(self) -> str:
@@ -63,6 +71,3 @@ class EngineWish:
             else ("on one machine it is the faster one at every size")
         )
         return f"the log is read by the local engine (pyarrow): {why}"
-
-
-OnTasks = Callable[[int, int], None]

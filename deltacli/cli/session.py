@@ -72,12 +72,13 @@ class Session:
     @cached_property
     def _engine(self) -> Engine:
         self.explain(self.wish.reason)
-        return self.wish.engine(
-            self.spark_settings, lambda done, total: self._progress("Spark tasks", done, total)
-        )
+        return self.wish.engine(self.spark_settings)
 
     def spark_settings(self) -> SparkSettings:
-        settings = self.wish.settings(is_verbose=self.options.debug)
+        def on_tasks(done: int, total: int) -> None:
+            self._progress("Spark tasks", done, total)
+
+        settings = self.wish.settings(on_tasks, is_verbose=self.options.debug)
         self.explain(f"Spark runs on {settings.master}")
         return settings
 
@@ -392,6 +393,7 @@ class _Progress:
             self._shown = ""
 
     def __enter__(self) -> None:
+        self.clear()
         self._begun = time.monotonic()
 
     def __exit__(self, *_: object) -> None:

@@ -147,11 +147,12 @@ def _has_spark() -> bool:
 
 
 def _by_spark(plan: HeadPlan, settings: SparkSettings) -> Iterator[Row]:
+    from deltacli.spark.progress import watched
     from deltacli.spark.scan import scan
     from deltacli.spark.session import open_session, spark_errors
 
     spark = open_session(settings)
-    with spark_errors():
+    with watched(spark.sparkContext, settings.on_tasks), spark_errors():
         frame = scan(spark, plan.files, list(plan.chosen))
         if plan.request.where is not None:
             frame = frame.where(plan.request.where)

@@ -11,13 +11,13 @@ import contextlib
 import os
 import shutil
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deltacli.errors import DeltaCliError, Refused
 from deltacli.spark.package import ship
+from deltacli.spark.progress import OnTasks, watched
 from deltacli.spark.session import is_local, spark_errors
 
 if TYPE_CHECKING:
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-_PROGRESS_SECONDS = 0.2
 
 
 class Jobs:
     """Runs tasks on a session. `on_tasks` is told how many of those under way are done."""
 
-    def __init__(self, spark: SparkSession, on_tasks: Callable[[int, int], None] | None = None):
+    def __init__(self, spark: SparkSession, on_tasks: OnTasks | None = None):
         try:
             self._context = spark.sparkContext
         except Exception as error:
@@ -79,7 +78,7 @@ class Jobs:
         """What the task makes of each item, in order."""
         if not items:
             return []
-        with self._running(), spark_errors():
+        with watched(self._context, self._on_tasks), spark_errors():
             tasks = self._context.parallelize(items, len(items))
             answers = tasks.map(partial(_one, task)).collect()
         return [_value(one) for one in answers]
@@ -88,37 +87,11 @@ class Jobs:
         """All that the task yields for each item; about one item's worth is held at a time."""
         if not items:
             return
-        with self._running(), spark_errors():
+        with watched(self._context, self._on_tasks), spark_errors():
             tasks = self._context.parallelize(items, len(items))
             found = tasks.flatMap(partial(_many, task))
             for answer in found.toLocalIterator(prefetchPartitions=True):
                 yield _value(answer)
-
-    @contextlib.contextmanager
-    def _running(self) -> Iterator[None]:
-        """Tell how far Spark is, for as long as this lasts."""
-        if self._on_tasks is None:
-            yield
-            return
-        stopped = threading.Event()
-        watch = threading.Thread(target=self._watch, args=(stopped, self._on_tasks), daemon=True)
-        watch.start()
-        try:
-            yield
-        finally:
-            stopped.set()
-            watch.join()
-
-    def _watch(self, stopped: threading.Event, on_tasks: Callable[[int, int], None]) -> None:
-        tracker = self._context.statusTracker()
-        while not stopped.wait(_PROGRESS_SECONDS):
-            done = total = 0
-            for stage in tracker.getActiveStageIds():
-                info = tracker.getStageInfo(stage)
-                if info is not None:
-                    done, total = done + info.numCompletedTasks, total + info.numTasks
-            if total:
-                on_tasks(done, total)
 
 
 Answer = tuple[bool, Any]

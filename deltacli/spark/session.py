@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from deltacli.errors import CorruptLog, DeltaCliError, StorageError, UsageError
 from deltacli.spark.cache import cache_folder, write_whole
 from deltacli.spark.java import Java, find_java
+from deltacli.spark.progress import OnTasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,13 +44,15 @@ _QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialG
 class SparkSettings:
     """Where Spark runs and what it is told.
 
-    `is_short` trades peak speed for a quick start; `is_verbose` lets Java talk on stderr.
+    `is_short` trades peak speed for a quick start; `is_verbose` lets Java talk on stderr;
+    `on_tasks` is told how far it is.
     """
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
     is_short: bool = True
     is_verbose: bool = False
+    on_tasks: OnTasks | None = None
 
     @property
     def is_local(self) -> bool:

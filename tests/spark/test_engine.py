@@ -309,6 +309,21 @@ def test_names_beyond_one_column_are_all_protected(
 # -- the commands ------------------------------------------------------------------------
 
 
+def test_it_is_told_how_far_spark_is(seeded_table: TableBuilder, spark: Any) -> None:
+    from deltacli.spark.engine import SparkEngine
+    from deltacli.spark.jobs import Jobs
+
+    told: list[tuple[int, int]] = []
+    made = SparkEngine(lambda: Jobs(spark, lambda done, total: told.append((done, total))))
+    snapshot = load_snapshot(seeded_table.store, lambda: made)
+    for _ in range(20):
+        snapshot.totals(frozenset(Want), NOW_MS)
+        if told:
+            break
+    assert all(0 <= done <= total for done, total in told)
+    assert told
+
+
 def test_the_commands_take_the_engine(
     seeded_table: TableBuilder, deltacli: Callable[..., Result], spark: Any
 ) -> None:

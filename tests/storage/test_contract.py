@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import threading
 import time
 import uuid
@@ -222,6 +223,30 @@ def test_a_walk_finds_every_file_once_and_passes_hidden_ones_over(store: LogStor
     assert walked(store, "p=1") == below
     pins = {(one.folder, pin) for one in store.walk("", lambda n: n[0] == "_") for pin in one.pins}
     assert pins == {("", "_h"), ("p=1", "_h"), ("q", "_no")}
+
+
+def test_the_folders_below_come_with_a_folders_own_files(store: LogStore) -> None:
+    for name in NAMES:
+        store.put(name, b"x")
+    below: list[str] = []
+    found = [
+        f"{one.folder}/{name}" if one.folder else name
+        for one in store.walk_top("", lambda name: name.startswith("_"), below)
+        for name in one.names
+    ]
+    assert (sorted(found), sorted(below)) == (["a", "p=1_"], ["Z", "p=1", "p=a b%20", "q"])
+    deeper: list[str] = []
+    inner = list(store.walk_top("p=1", lambda name: name.startswith("_"), deeper))
+    assert [name for one in inner for name in one.names] == ["x"]
+    assert deeper == ["p=1/y"]
+
+
+def test_a_store_travels_to_other_machines(store: LogStore) -> None:
+    if isinstance(store, MemoryStore):
+        pytest.skip("it is one process's own")
+    store.put("a/b", b"content")
+    other = pickle.loads(pickle.dumps(store))
+    assert (other.location, other.read("a/b")) == (store.location, b"content")
 
 
 def test_a_walk_ages_files_by_the_storage(store: LogStore) -> None:
