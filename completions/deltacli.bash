@@ -3,7 +3,7 @@ _deltacli() {
     local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
     local command="" word
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        case "$word" in history|snapshot|head|checkpoint|vacuum|completion|doctor) command="$word"; break;; esac
+        case "$word" in history|snapshot|head|checkpoint|vacuum|widen-type|completion|doctor) command="$word"; break;; esac
     done
     case "$command:$prev" in
         history:--limit|history:-n) COMPREPLY=(); return;;
@@ -63,13 +63,21 @@ _deltacli() {
         vacuum:--fields) COMPREPLY=(); return;;
         vacuum:--tz) COMPREPLY=(); return;;
         vacuum:--storage-option) COMPREPLY=(); return;;
+        widen-type:--engine) COMPREPLY=($(compgen -W "auto local spark" -- "$cur")); return;;
+        widen-type:--spark-master) COMPREPLY=(); return;;
+        widen-type:--spark-conf) COMPREPLY=(); return;;
+        widen-type:--output|widen-type:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        widen-type:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        widen-type:--fields) COMPREPLY=(); return;;
+        widen-type:--tz) COMPREPLY=(); return;;
+        widen-type:--storage-option) COMPREPLY=(); return;;
         completion:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         doctor:--output|doctor:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         doctor:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         doctor:--fields) COMPREPLY=(); return;;
     esac
     case "$command" in
-        "") COMPREPLY=($(compgen -W "history snapshot head checkpoint vacuum completion doctor --help --version" -- "$cur"));;
+        "") COMPREPLY=($(compgen -W "history snapshot head checkpoint vacuum widen-type completion doctor --help --version" -- "$cur"));;
         history)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--limit -n --from --to --operation --chart --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
@@ -84,6 +92,9 @@ _deltacli() {
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         vacuum)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--retain --mode --inventory --inventory-encoding --prefix --explain --dry-run --yes -y --no-log-commits --log-commits --metrics-file --allow-short-retention --allow-large --allow-nested --engine --spark-master --spark-conf --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        widen-type)
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--enable --status --rewrite --drop-feature --dry-run --yes -y --engine --spark-master --spark-conf --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         completion)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--output-file --debug --help -h" -- "$cur"))

@@ -19,6 +19,7 @@ COMMANDS: tuple[CommandRow, ...] = (
     CommandRow("head", "head", "Inspect", "Show some rows of a table at a version."),
     CommandRow("checkpoint", "checkpoint", "Maintain", "Write a checkpoint; clean up the log."),
     CommandRow("vacuum", "vacuum", "Maintain", "Delete files that no kept version needs."),
+    CommandRow("widen-type", "widen_type", "Change", "Widen the types of columns."),
     CommandRow("completion", "completion", "Set up", "Print the completion script of a shell."),
     CommandRow("doctor", "doctor", "Set up", "Show versions, engines and storage drivers."),
 )

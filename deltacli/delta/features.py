@@ -5,6 +5,7 @@ PROTOCOL "Table Features" and "Requirements for Readers/Writers"; facts 3.1 and 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -198,3 +199,23 @@ def _writer_warnings(protocol: Protocol) -> list[str]:
         elif feature.write is Support.NO:
             warnings.append(f"writer feature {name}: writing is refused, {feature.why_not}")
     return warnings
+
+
+def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
+    """The protocol with more features, everything it implied before listed (F-1 … F-6)."""
+    wanted = {*supported_features(protocol), *names}
+    reads = {name for name in wanted if name in BY_NAME and BY_NAME[name].reads}
+    if any(BY_NAME[name].reads for name in names):
+        return Protocol(3, 7, tuple(sorted(reads)), tuple(sorted(wanted)))
+    reader = protocol.min_reader_version
+    readers = tuple(sorted(reads)) if reader >= 3 else None
+    return Protocol(reader, 7, readers, tuple(sorted(wanted)))
+
+
+def without_feature(protocol: Protocol, name: str) -> Protocol:
+    """The protocol without a feature; readers need no lists if none is left that they need."""
+    readers = tuple(one for one in protocol.reader_features or () if one != name)
+    writers = tuple(one for one in protocol.writer_features or () if one != name)
+    if not readers:
+        return Protocol(1, 7, None, writers)
+    return Protocol(3, 7, readers, writers)
