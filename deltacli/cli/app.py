@@ -17,6 +17,9 @@ from deltacli.errors import DeltaCliError, StorageError, UsageError
 
 def main() -> NoReturn:
     """The console script."""
+    if sys.getfilesystemencoding().lower() != "utf-8" and "utf8" not in sys._xoptions:
+        # Whatever the locale says, the log's names of files are UTF-8.
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     # Nearly all that is made stays until the end: looking for garbage all the time is in vain.
     gc.set_threshold(100_000, 50, 100)
     # systemd and Kubernetes stop a job so; it ends as with Ctrl-C.

@@ -27,9 +27,9 @@ def loads(text: str | bytes) -> Any:
         text = text.decode("utf-8")
     try:
         value = json.loads(text, parse_int=_number, parse_float=_float, parse_constant=_no_constant)
+        _check_texts(value)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    _check_texts(value)
     return value
 
 

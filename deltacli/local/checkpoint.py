@@ -25,11 +25,13 @@ from deltacli.local.rows import GROUP_ROWS, Shape, small_rows
 from deltacli.storage import LogStore
 
 
-def write_classic(store: LogStore, path: str, content: CheckpointContent) -> WrittenFile:
+def write_classic(
+    store: LogStore, path: str, content: CheckpointContent, scratch: str | None = None
+) -> WrittenFile:
     """All actions in one file; each batch of rows is a row group."""
     shape = Shape(content)
     with _discarding() as targets:
-        target = _Target(store, path, shape.schema(), content.codec)
+        target = _Target(store, path, shape.schema(), content.codec, scratch)
         targets.append(target)
         target.write(small_rows(content.small, shape.schema()))
         for column, rows in _read_ahead(_file_rows(shape)):
@@ -39,14 +41,18 @@ def write_classic(store: LogStore, path: str, content: CheckpointContent) -> Wri
 
 
 def write_sidecars(
-    store: LogStore, paths: Sequence[str], content: CheckpointContent
+    store: LogStore,
+    paths: Sequence[str],
+    content: CheckpointContent,
+    scratches: Sequence[str] | None = None,
 ) -> list[WrittenFile]:
     """The file actions, spread over the sidecars by the hash of their paths."""
     shape = Shape(content)
     schema = shape.schema(files_only=True)
     with _discarding() as targets:
-        for path in paths:
-            targets.append(_Target(store, path, schema, content.codec))
+        for number, path in enumerate(paths):
+            scratch = scratches[number] if scratches else None
+            targets.append(_Target(store, path, schema, content.codec, scratch))
         with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
             # All sidecars together hold no more than a few groups.
             rows = max(4096, 4 * GROUP_ROWS // len(targets))
@@ -115,9 +121,11 @@ def count_rows(path: str) -> tuple[int, int]:
 class _Target:
     """One Parquet file in the making."""
 
-    def __init__(self, store: LogStore, path: str, schema: Any, codec: str):
+    def __init__(
+        self, store: LogStore, path: str, schema: Any, codec: str, scratch: str | None = None
+    ):
         self.path = path
-        self.scratch = store.scratch(path)
+        self.scratch = scratch or store.scratch(path)
         self._schema = schema
         self._rows = 0
         self._writer: Any = None

@@ -22,13 +22,15 @@ import pyarrow.compute as pc
 from deltacli.delta.columns import concat, path_array, texts_of
 from deltacli.delta.engine import Search, Unreferenced, Walk
 from deltacli.delta.paths import LOG
-from deltacli.errors import StorageError
+from deltacli.errors import Refused, StorageError
 from deltacli.storage import LogStore, Walked
 from deltacli.storage.ahead import PackedNames
 
 _LEAST_ROWS = 1 << 16
 # Joining columns needs room for both; and Arrow's text columns hold 2 GiB at most.
 _MOST_BYTES = 1 << 27
+_MOST_LISTED_BYTES = 1 << 29
+_MOST_NAMES_BYTES = (1 << 31) - 1
 _BATCHES_AT_ONCE = 8
 
 T = TypeVar("T")
@@ -68,15 +70,16 @@ def subtract(
     left = _Left(store, delete_before_ms, may_repeat)
     folders = Folders()
     waiting: list[Walked] = []
-    count = listed = 0
+    count = size = listed = 0
     for one in walked:
         folders.note(one)
         listed += len(one.names)
         count += len(one.names)
+        size += _bytes_of(one)
         waiting.append(one)
-        if count >= max(_LEAST_ROWS, len(protected)):
+        if count >= max(_LEAST_ROWS, len(protected)) or size > _MOST_LISTED_BYTES:
             left.take(waiting, protected)
-            waiting, count = [], 0
+            waiting, count, size = [], 0, 0
             if on_listed:
                 on_listed(listed)
     left.take(waiting, protected)
@@ -90,6 +93,13 @@ def put_together(
     folders = Folders()
     for part in parts:
         folders.add(part.folders)
+    columns = [table["name"] for one in parts for table in (one.found, one.spared)]
+    if sum(column.nbytes for column in columns) > _MOST_NAMES_BYTES:
+        raise Refused(
+            "these are too many files for one plan",
+            hint="vacuum folder by folder with --prefix",
+            location=store.location,
+        )
     whole = _Whole(store, [one.found for one in parts], [one.spared for one in parts])
     whole.drop_below(folders.nested)
     whole.drop_linked(folders.links, protected)
@@ -199,7 +209,7 @@ class _Left:
 
 
 def _one_table(batches: Sequence[Any]) -> Any:
-    return pa.concat_tables(batches).combine_chunks() if batches else _NOTHING
+    return pa.concat_tables(batches) if batches else _NOTHING
 
 
 class _Whole:
@@ -283,6 +293,13 @@ def _longs(values: Sequence[int | None] | None) -> Any:
     if isinstance(values, array):
         return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
     return pa.array(values or (), pa.int64())
+
+
+def _bytes_of(walked: Walked) -> int:
+    names = walked.names
+    if isinstance(names, PackedNames):
+        return len(names.paths)
+    return len(walked.folder) * len(names) + sum(map(len, names))
 
 
 def _paths(walked: Walked) -> Any:

@@ -246,7 +246,7 @@ def _delete_files(
         failed = {path for path, _ in failures}
         with lock:
             for name in names:
-                size = sizes.pop(name)
+                size = sizes.pop(name, 0)
                 if name not in failed:
                     done.num_deleted += 1
                     done.bytes_deleted += size

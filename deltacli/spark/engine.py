@@ -7,6 +7,7 @@ the whole; so both come to the same.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -62,8 +63,10 @@ class SparkEngine:
         )
 
     def write_classic(self, store: LogStore, path: str, content: CheckpointContent) -> WrittenFile:
-        whole = replace(content.part(0, 1), expected=content.expected)
-        (written,) = self._jobs.each(_WriteClassic(store, path), [whole])
+        whole = self._jobs.share(replace(content.part(0, 1), expected=content.expected))
+        scratch = store.scratch(path)
+        with _cleared([scratch]):
+            (written,) = self._jobs.each(_WriteClassic(store, path, whole), [scratch])
         return written
 
     def write_manifest(
@@ -79,9 +82,15 @@ class SparkEngine:
         self, store: LogStore, paths: Sequence[str], content: CheckpointContent
     ) -> list[WrittenFile]:
         shared = self._jobs.share(content.part(0, 1))
+        scratches = [store.scratch(path) for path in paths]
         try:
-            task = _WriteSidecar(store, shared, len(paths))
-            written = self._jobs.each(task, list(enumerate(paths)))
+            with _cleared(scratches):
+                task = _WriteSidecar(store, shared, len(paths))
+                items = [
+                    (number, path, scratch)
+                    for number, (path, scratch) in enumerate(zip(paths, scratches, strict=True))
+                ]
+                written = self._jobs.each(task, items)
             content.check(written)
         except BaseException:
             # Without a main file they are nothing to any reader.
@@ -238,13 +247,25 @@ class _FindFiles:
         return [bytes_of(one.columns) for one in reader.part(*share).find(paths, self.fields)]
 
 
+@contextlib.contextmanager
+def _cleared(scratches: Sequence[str]) -> Iterator[None]:
+    """Tasks that are cancelled cannot clean up after themselves."""
+    try:
+        yield
+    finally:
+        for scratch in scratches:
+            with contextlib.suppress(OSError):
+                os.unlink(scratch)
+
+
 @dataclass(frozen=True)
 class _WriteClassic:
     store: LogStore
     path: str
+    shared: Any
 
-    def __call__(self, content: CheckpointContent) -> WrittenFile:
-        return checkpoint.write_classic(self.store, self.path, content)
+    def __call__(self, scratch: str) -> WrittenFile:
+        return checkpoint.write_classic(self.store, self.path, self.shared.value, scratch)
 
 
 @dataclass(frozen=True)
@@ -253,7 +274,7 @@ class _WriteSidecar:
     shared: Any
     count: int
 
-    def __call__(self, item: tuple[int, str]) -> WrittenFile:
-        number, path = item
+    def __call__(self, item: tuple[int, str, str]) -> WrittenFile:
+        number, path, scratch = item
         content = self.shared.value.part(number, self.count)
-        return checkpoint.write_sidecars(self.store, [path], content)[0]
+        return checkpoint.write_sidecars(self.store, [path], content, [scratch])[0]

@@ -5,16 +5,17 @@ The protected names are laid out once as Arrow files, which executors map into m
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
 from deltacli.delta.engine import Search, Unreferenced, Walk
-from deltacli.errors import StorageError
+from deltacli.errors import FileMissing, StorageError
 from deltacli.local import files as local
 from deltacli.local.files import NameSet, Part, in_turn, large_columns, put_together, subtract
 from deltacli.spark.jobs import Jobs
@@ -35,15 +36,12 @@ def find_unreferenced(
         paths = list(_spill(search.protected, scratch))
         protected = _mapped(paths)
         wanted = _TASKS_A_CORE * jobs.parallelism
-        walked, folders = _top(store, walk, wanted)
+        top = _Top(store, walk, wanted)
+        parts = [subtract(store, top.walked(), protected, search.delete_before_ms)]
         # Laying out the names costs as much as a few thousand files: not once a folder.
-        groups = [folders[number::wanted] for number in range(min(wanted, len(folders)))]
+        groups = [top.below[number::wanted] for number in range(min(wanted, len(top.below)))]
         names = tuple(map(jobs.hand_out, paths))
-        task = _Subtract(store, walk.hides, names, search.delete_before_ms)
-        parts = [
-            *jobs.each(task, groups),
-            subtract(store, iter(walked), protected, search.delete_before_ms),
-        ]
+        parts += jobs.each(_Subtract(store, walk.hides, names, search.delete_before_ms), groups)
         if on_listed:
             on_listed(sum(one.listed for one in parts))
         return put_together(store, search, parts, protected)
@@ -66,18 +64,33 @@ def _mapped(paths: Sequence[str]) -> NameSet:
     return NameSet(columns)
 
 
-def _top(store: LogStore, walk: Walk, wanted: int) -> tuple[list[Walked], list[str]]:
-    """The upper folders' own files, and enough folders below them to keep all cores busy."""
-    walked: list[Walked] = []
-    folders = [walk.folder]
-    for _ in range(_MOST_LEVELS):
-        below: list[str] = []
-        for folder in folders:
-            walked += store.walk_top(folder, walk.hides, below)
-        folders = below
-        if not folders or len(folders) >= wanted:
-            break
-    return walked, folders
+class _Top:
+    """The upper folders' own files, and enough folders `below` them to keep all cores busy."""
+
+    def __init__(self, store: LogStore, walk: Walk, wanted: int):
+        self._store = store
+        self._walk = walk
+        self._wanted = wanted
+        self.below = [walk.folder]
+
+    def walked(self) -> Iterator[Walked]:
+        for _ in range(_MOST_LEVELS):
+            folders, self.below = self.below, []
+            for folder in folders:
+                with _may_be_gone(folder, self._walk.folder):
+                    yield from self._store.walk_top(folder, self._walk.hides, self.below)
+            if not self.below or len(self.below) >= self._wanted:
+                return
+
+
+@contextlib.contextmanager
+def _may_be_gone(folder: str, asked_for: str) -> Iterator[None]:
+    """A writer may remove a folder meanwhile; not the one that was asked for."""
+    try:
+        yield
+    except FileMissing:
+        if folder == asked_for:
+            raise
 
 
 @dataclass(frozen=True)
@@ -91,8 +104,12 @@ class _Subtract:
         from pyspark import SparkFiles
 
         protected = _mapped([SparkFiles.get(name) for name in self.names])
-        walked = chain.from_iterable(self.store.walk(one, self.hides) for one in folders)
-        return subtract(self.store, walked, protected, self.delete_before_ms)
+        return subtract(self.store, self._walked(folders), protected, self.delete_before_ms)
+
+    def _walked(self, folders: Sequence[str]) -> Iterator[Walked]:
+        for folder in folders:
+            with _may_be_gone(folder, ""):
+                yield from self.store.walk(folder, self.hides)
 
 
 def delete(

@@ -11,7 +11,9 @@ import contextlib
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -80,8 +82,23 @@ class Jobs:
             return []
         with watched(self._context, self._on_tasks), spark_errors():
             tasks = self._context.parallelize(items, len(items))
-            answers = tasks.map(partial(_one, task)).collect()
+            answers = self._aside(tasks.map(partial(_one, task)).collect)
         return [_value(one) for one in answers]
+
+    def _aside(self, work: Callable[[], R]) -> R:
+        """Wait for a job on another thread: Ctrl-C must not fall into what talks to Java.
+
+        A thread that is not the main one is never interrupted; its job is finished.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return work()
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(work)
+            try:
+                return answer.result()
+            except KeyboardInterrupt:
+                self._context.cancelAllJobs()
+                raise
 
     def stream(self, task: Callable[[T], Iterable[R]], items: Sequence[T]) -> Iterator[R]:
         """All that the task yields for each item; about one item's worth is held at a time."""

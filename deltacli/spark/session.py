@@ -7,9 +7,13 @@ import contextlib
 import logging
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,26 +84,115 @@ def open_session(settings: SparkSettings) -> SparkSession:
     java = find_java()
     os.environ["JAVA_HOME"] = java.home
     # Workers would otherwise start whatever `python3` is, without pyarrow.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable) if settings.is_local else None
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if settings.is_local else None
+    os.environ["PYTHONUTF8"] = "1"
+    _check_master(settings.master)
     builder = SparkSession.builder.master(settings.master).appName("deltacli")
-    for key, value in {**_defaults(settings, java), **settings.conf}.items():
+    for key, value in _configuration(settings, java).items():
         builder = builder.config(key, value)
-    try:
-        session = builder.getOrCreate()
-    except Exception as exc:
-        raise StorageError(
-            f"Spark does not start: {_cause(exc)}",
-            hint="check --spark-master and --spark-conf; --debug shows Java's own words",
-        ) from exc
+    with _own_interrupts(), _java_talk(keep=settings.is_verbose) as talk:
+        try:
+            session = builder.getOrCreate()
+        except Exception as exc:
+            raise StorageError(
+                f"Spark does not start on {settings.master}: {_telling(talk()) or _cause(exc)}",
+                hint="check --spark-master and --spark-conf; --debug shows Java's own words",
+            ) from exc
     if settings.is_local and not _archive(java).exists():
         atexit.register(_keep_archive, session, _archive(java))
     return session
 
 
+_MASTERS = re.compile(r"local|local\[.+\]|local-cluster\[.+\]|spark://.+|yarn|k8s://.+")
+_REACH_SECONDS = 5.0
+
+
+def _check_master(master: str) -> None:
+    """Java takes a minute to say that nobody is there, and says it badly."""
+    if master.startswith("sc://"):
+        raise UsageError(
+            "Spark Connect cannot run the jobs of a command",
+            hint="name a classic master, such as spark://HOST:7077",
+        )
+    if not _MASTERS.fullmatch(master):
+        raise UsageError(
+            f"{master!r} is no master of Spark",
+            hint="write it as local[4], spark://HOST:7077, yarn or k8s://HOST:PORT",
+        )
+    if not master.startswith("spark://"):
+        return
+    reasons = []
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS).close()
+        except (OSError, ValueError) as error:
+            reasons.append(f"{place}: {error}")
+        else:
+            return
+    raise StorageError(
+        f"no Spark master answers at {'; '.join(reasons)}",
+        hint="check --spark-master, and that the master runs",
+    )
+
+
+def _configuration(settings: SparkSettings, java: Java) -> dict[str, str]:
+    """Ours, then the user's; Java's options are put behind each other."""
+    if "spark.master" in settings.conf:
+        raise UsageError("spark.master is no setting here", hint="use --spark-master")
+    defaults = _defaults(settings, java)
+    options = "spark.driver.extraJavaOptions"
+    own = f"{defaults[options]} {settings.conf.get(options, '')}".strip()
+    return {**defaults, **settings.conf, options: own}
+
+
+@contextlib.contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """PySpark takes Ctrl-C for itself, and cancels jobs that must be finished."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if is_main and before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _java_talk(*, keep: bool) -> Iterator[Callable[[], str]]:
+    """What Java writes to stderr, held back: most of it is stacks."""
+    try:
+        stderr = -1 if keep else os.dup(2)
+    except OSError:  # it is closed
+        stderr = -1
+    if stderr < 0:
+        yield str
+        return
+    with tempfile.TemporaryFile() as held:
+        sys.stderr.flush()
+        os.dup2(held.fileno(), 2)
+
+        def talk() -> str:
+            held.seek(0)
+            return held.read(100_000).decode("utf-8", "replace")
+
+        try:
+            yield talk
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+
+def _telling(talk: str) -> str:
+    """The line of Java's talk that says what is wrong."""
+    found = re.search(r"(?:Exception|Error)(?: in thread \S+ \S+)?: (.+)", talk)
+    return found[1].strip() if found else ""
+
+
 def quiet_pyspark() -> None:
     """What PySpark logs of a failing query, Java's stack and all, it also raises."""
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
@@ -110,6 +203,8 @@ def _defaults(settings: SparkSettings, java: Java) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.catalogImplementation": "in-memory",
+        # Names of files are UTF-8, whatever the locale of an executor.
+        "spark.executorEnv.PYTHONUTF8": "1",
     }
     crash = f"-XX:ErrorFile={cache_folder()}/hs_err_%p.log -XX:+DisplayVMOutputToStderr"
     options = f"{crash} -Dlog4j2.configurationFile={_log_settings(settings)}"
@@ -195,6 +290,8 @@ def spark_errors() -> Iterator[None]:
         yield
     except PySparkException as exc:
         raise _translated(exc, _first_line(exc)) from exc
+    except (OSError, EOFError) as exc:
+        raise StorageError(f"Spark is gone: {exc}", hint="start it again") from exc
     except Exception as exc:
         if not type(exc).__module__.startswith("py4j"):
             raise
@@ -224,4 +321,4 @@ def _cause(exc: Exception) -> str:
     """The line of a Java stack that says something."""
     lines = [line.strip() for line in str(exc).splitlines()]
     telling = [line for line in lines if line.startswith("Caused by:")] or lines[1:2] or lines
-    return telling[0].removeprefix("Caused by: ") if telling else type(exc).__name__
+    return telling[0].removeprefix("Caused by: ").lstrip(": ") if telling else type(exc).__name__

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import marshal
 import os
-import signal
 import sys
 from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -45,30 +44,35 @@ class WalkAhead:
 
     def __init__(self, root: str, letters: str, words: Sequence[str]):
         self._root = root
-        reading, writing = os.pipe()
+        answers, answer = os.pipe()
+        words_in, self._control = os.pipe()
+        command = [sys.executable, "-I", "-S", "-X", "utf8", _LISTER, root, letters, *words]
         try:
             self._process = os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-I", "-S", _LISTER, root, letters, *words],
+                command,
                 os.environ,
                 file_actions=[
-                    (os.POSIX_SPAWN_DUP2, writing, 1),
+                    (os.POSIX_SPAWN_DUP2, words_in, 0),
+                    (os.POSIX_SPAWN_DUP2, answer, 1),
                     (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
                 ],
                 # Ctrl-C is the reader's business.
                 setpgroup=0,
-                setsigmask=[signal.SIGUSR1],
             )
         except BaseException:
-            os.close(reading)
+            os.close(answers)
+            os.close(self._control)
             raise
         finally:
-            os.close(writing)
-        self._answers = os.fdopen(reading, "rb")
+            os.close(words_in)
+            os.close(answer)
+        self._answers = os.fdopen(answers, "rb")
 
     def walk(self, hides: Callable[[str], bool], left: list[str]) -> Iterator[Walked]:
         """What was listed; the folders that are still to be walked are put into `left`."""
-        os.kill(self._process, signal.SIGUSR1)
+        with contextlib.suppress(OSError):
+            os.write(self._control, b"!")
         if not self._answers.peek(1):
             # It could not even start.
             left.append("")
@@ -92,9 +96,9 @@ class WalkAhead:
             ) from error
 
     def close(self) -> None:
+        """It ends by itself when nobody listens."""
+        os.close(self._control)
         self._answers.close()
-        with contextlib.suppress(OSError):
-            os.kill(self._process, signal.SIGKILL)
         with contextlib.suppress(OSError):
             os.waitpid(self._process, 0)
 

@@ -1,10 +1,10 @@
-"""Lists a local folder with all below it: a program of its own, `python -I -S lister.py …`.
+"""Lists a local folder with all below it: a program of its own, `python -I -S -X utf8 lister.py`.
 
 It imports nothing of the package, so that it is at work while its parent is still getting
 ready. Arguments: the folder, the first letters of names that the parent has to decide on,
 and whole names of that kind. A message on stdout is a length of eight bytes and a value in
 `marshal`, and the last one is `None`. Sizes and times are told until the parent waits and
-says so (SIGUSR1, blocked at the start): from then on it looks itself at those it needs.
+says so by a byte on stdin: from then on it looks itself at those it needs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import gc
 import marshal
 import os
-import signal
 import stat
 import sys
 import threading
@@ -36,15 +35,17 @@ class Mouth:
     def __init__(self, descriptor: int):
         self._descriptor = descriptor
         self._messages: SimpleQueue[bytes | None] = SimpleQueue()
-        self._waiting = 0
-        self._thread = threading.Thread(target=self._write)
+        # Each is counted by one thread only.
+        self._said = self._written = 0
+        self._thread = threading.Thread(target=self._write, daemon=True)
         self._thread.start()
 
     def say(self, message: Any) -> None:
         content = marshal.dumps(message)
-        self._messages.put(len(content).to_bytes(8, "little") + content)
-        self._waiting += len(content)
-        while self._waiting > _MOST_BYTES:
+        content = len(content).to_bytes(8, "little") + content
+        self._messages.put(content)
+        self._said += len(content)
+        while self._said - self._written > _MOST_BYTES:
             time.sleep(0.01)
 
     def finish(self) -> None:
@@ -58,40 +59,59 @@ class Mouth:
             while rest:
                 try:
                     written = os.write(self._descriptor, rest)
-                except BrokenPipeError:  # the parent needs no more
+                except OSError:  # the parent needs no more
                     os._exit(0)
                 rest = rest[written:]
-            self._waiting -= len(content) - 8
+                self._written += written
+
+
+class Ear:
+    """Whether the parent waits by now. When it is gone, so are we."""
+
+    def __init__(self, descriptor: int):
+        self._descriptor = descriptor
+        self._has_heard = False
+        os.set_blocking(descriptor, False)
+
+    def is_waited_for(self) -> bool:
+        try:
+            said = os.read(self._descriptor, 1)
+        except BlockingIOError:
+            return self._has_heard
+        if not said:
+            os._exit(0)
+        self._has_heard = True
+        return True
 
 
 class Lister:
     """One walk. Of a folder with many files several messages are sent."""
 
-    def __init__(self, root: str, letters: str, words: list[str], mouth: Mouth):
+    def __init__(self, root: str, letters: str, words: list[str], ear: Ear, mouth: Mouth):
         self._root = root
         self._letters = letters
         self._words = words
+        self._ear = ear
         self._mouth = mouth
-        self._waiting = [""]
-        self._is_late = False
-
-    def hurry(self, *_: object) -> None:
-        self._is_late = True
 
     def list_all(self) -> None:
-        while self._waiting:
-            here = self._waiting.pop()
+        waiting = [""]
+        while waiting:
+            here = waiting.pop()
             try:
-                with os.scandir(f"{self._root}/{here}") as entries:
-                    while some := list(islice(entries, _FILES_AT_ONCE)):
-                        self._tell(here, some)
-                self._mouth.say((here,))
+                entries = os.scandir(f"{self._root}/{here}")
             except OSError:
                 # The parent tries it again, and says what is wrong.
                 self._mouth.say((here, None))
+                continue
+            # What goes wrong from here on ends the listing: some of it is told already.
+            with entries:
+                while some := list(islice(entries, _FILES_AT_ONCE)):
+                    self._tell(here, some, waiting)
+            self._mouth.say((here,))
         self._mouth.finish()
 
-    def _tell(self, here: str, entries: list[os.DirEntry[str]]) -> None:
+    def _tell(self, here: str, entries: list[os.DirEntry[str]], waiting: list[str]) -> None:
         below = f"{here}/" if here else ""
         names = [one.name for one in entries if one.is_file(follow_symlinks=False)]
         undecided = [(name, False) for name in names if self._is_undecided(name)]
@@ -103,7 +123,7 @@ class Lister:
                     if self._is_undecided(one.name):
                         undecided.append((one.name, True))
                     else:
-                        self._waiting.append(below + one.name)
+                        waiting.append(below + one.name)
                 elif not one.is_file(follow_symlinks=False):
                     pins.append(one.name)
                     if one.is_symlink():
@@ -111,7 +131,7 @@ class Lister:
         if undecided:
             names = [name for name in names if not self._is_undecided(name)]
         looked = None
-        if not self._is_late:
+        if not self._ear.is_waited_for():
             names, looked = _look_at(f"{self._root}/{here}", names)
         texts = [f"{below}{name}".encode("utf-8", "surrogatepass") for name in names]
         ends = array("i", accumulate(map(len, texts), initial=0))
@@ -147,8 +167,9 @@ def _lstat(path: str) -> os.stat_result | None:
 
 
 if __name__ == "__main__":
-    lister = Lister(sys.argv[1], sys.argv[2], sys.argv[3:], Mouth(1))
-    signal.signal(signal.SIGUSR1, lister.hurry)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
     gc.disable()
-    lister.list_all()
+    try:
+        Lister(sys.argv[1], sys.argv[2], sys.argv[3:], Ear(0), Mouth(1)).list_all()
+    except BaseException:
+        # Without its last message the parent knows that something is missing.
+        os._exit(1)

@@ -51,6 +51,12 @@ class LocalStore:
     has_folders = True
 
     def __init__(self, root: str):
+        if sys.getfilesystemencoding().lower() not in ("utf-8", "utf8"):
+            # Names from the log would not compare with those of files: vacuum relies on that.
+            raise StorageError(
+                f"Python takes file names for {sys.getfilesystemencoding()} here",
+                hint="set PYTHONUTF8=1",
+            )
         self.root = os.path.abspath(root)
         self.location = "file://" + self.root.rstrip("/")
         self._real: dict[str, bool] = {}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import marshal
 import os
 import random
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -17,6 +20,7 @@ from deltacli.delta.paths import HIDDEN_LETTERS, HIDDEN_WORDS
 from deltacli.errors import FileMissing, StorageError
 from deltacli.storage import Walked, ahead
 from deltacli.storage.local import LocalStore
+from tests.builder import TableBuilder, add, metadata, protocol
 
 SPAWNED = ahead.WalkAhead.__init__
 
@@ -139,3 +143,63 @@ def test_nothing_is_left_when_no_walk_follows(tree: LocalStore, spawned: list[in
     with tree.walk_soon(HIDDEN_LETTERS, HIDDEN_WORDS):
         pass
     assert len(spawned) == 1
+
+
+def test_a_folder_that_breaks_off_ends_the_listing(
+    tree: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of it is told already: telling it again would be telling it twice."""
+    lister = tmp_path / "lister.py"
+    text = Path(ahead._LISTER).read_text()
+    fault = "names, looked = _look_at("
+    assert fault in text
+    broken = text.replace("_FILES_AT_ONCE = 8_000", "_FILES_AT_ONCE = 40").replace(
+        fault, "self.told = getattr(self, 'told', 0) + 1; 1 / (self.told < 3); " + fault
+    )
+    lister.write_text(broken)
+    monkeypatch.setattr(ahead, "_LISTER", str(lister))
+    hides = HiddenNames((), False)
+    expected = seen(tree, tree.walk("", hides))
+    with tree.walk_soon(HIDDEN_LETTERS, HIDDEN_WORDS):
+        time.sleep(0.5)
+        try:
+            found = seen(tree, tree.walk("", hides))
+        except StorageError as error:
+            assert "ended before it was complete" in error.message  # noqa: PT017
+        else:
+            assert found == expected
+
+
+def test_children_that_nobody_waits_for_are_no_error(tree: LocalStore) -> None:
+    """A supervisor may hand on that the system itself clears up after children."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with tree.walk_soon(HIDDEN_LETTERS, HIDDEN_WORDS):
+            time.sleep(0.5)
+            assert len(list(tree.walk("", HiddenNames((), False)))) > 5
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.mark.parametrize("settings", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONUTF8": "1"}])
+def test_names_are_utf8_whatever_the_locale(tmp_path: Path, settings: dict[str, str]) -> None:
+    """A live file must not look like another one."""
+    name = "p=Österreich/part.parquet"
+    table = TableBuilder(LocalStore(str(tmp_path)))
+    table.commit(protocol(), metadata(), add(name))
+    (tmp_path / name).parent.mkdir()
+    for path in (name, "orphan"):
+        (tmp_path / path).write_bytes(b"x")
+        os.utime(tmp_path / path, (1_600_000_000, 1_600_000_000))
+    command = [sys.executable, "-m", "deltacli", "vacuum", tmp_path, "--dry-run", "-o", "json"]
+    environment = {**os.environ, "PYTHONCOERCECLOCALE": "0", **settings}
+    done = subprocess.run(command, capture_output=True, env=environment, check=True)
+    assert [one["path"] for one in json.loads(done.stdout)["files"]] == ["orphan"]
+
+
+def test_a_python_with_other_names_opens_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "iso8859-1")
+    with pytest.raises(StorageError, match="iso8859-1"):
+        LocalStore(str(tmp_path))
