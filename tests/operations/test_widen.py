@@ -518,8 +518,8 @@ def test_tables_that_others_widened_show_their_changes(name: str, deltacli: Delt
     assert len(changed) > 5
     shown = deltacli("snapshot", GOLDEN / name, "--schema", "-o", "json").json
     for row in shown:
-        if row["name"] in changed:
-            assert row["metadata"]["delta.typeChanges"] == changed[row["name"]]
+        if row["column"] in changed:
+            assert row["metadata"]["delta.typeChanges"] == changed[row["column"]]
     status = deltacli("widen-type", GOLDEN / name, "--status", "-o", "json").json
     assert {one["column"] for one in status["columns"]} <= set(changed)
     assert status["numNarrowFiles"] >= 1
@@ -558,7 +558,8 @@ def test_the_plan_is_shown_and_the_commit_asked_for(place: Path, deltacli: Delta
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("c",), 2, "has no type behind it"),
+        (("c",), 2, "to which type is 'c' to go?"),
+        (("c", "long", "d"), 2, "'d' has no type behind it"),
         ((), 2, "nothing is to be changed"),
         (("c", "long", "--status"), 2, "--status stands alone"),
         (("--rewrite", "--drop-feature"), 2, "--rewrite stands alone"),

@@ -27,7 +27,10 @@ from deltacli.local.engine import LocalEngine
 from deltacli.local.scan import read_rows
 from deltacli.storage.local import LocalStore
 from tests.builder import NOW_MS, TableBuilder, add, column, features, metadata
+from tests.conftest import Result
 from tests.delta.test_bitmaps import inline
+from tests.operations.test_narrow import check_rewriting
+from tests.operations.test_narrow import widened as made_narrow
 from tests.rows import multiset, with_rows
 from tests.spark.test_engine import engine
 from tests.test_golden import GOLDEN
@@ -233,6 +236,13 @@ def test_a_vector_that_does_not_add_up_is_an_error(
 def test_a_new_name_lies_beside_the_old_one() -> None:
     assert new_name("p=a%20b/x.parquet").startswith("p=a b/part-")
     assert new_name("s3://other/x.parquet").startswith("part-")
+
+
+def test_the_command_rewrites_by_spark(
+    tmp_path: Path, deltacli: Callable[..., Result], spark: Any
+) -> None:
+    made_narrow(tmp_path / "t")
+    check_rewriting(tmp_path / "t", deltacli, "spark")
 
 
 # -- footers -----------------------------------------------------------------------------
