@@ -265,3 +265,140 @@ def test_spark_vacuums_the_same_files_and_reads_on(
     assert len(ask("query", text=f"SELECT * FROM {table}")) == sum(
         1 for row in after if row["id"] % 5 != 2
     )
+
+
+# -- widened types ---------------------------------------------------------------------------
+
+# A column, its type, what it becomes, and two values in SQL.
+WIDENED = (
+    ("b", "TINYINT", "BIGINT", "7Y", "9223372036854775807"),
+    ("s", "SMALLINT", "DOUBLE", "-8S", "0.5"),
+    ("i", "INT", "DECIMAL(12,2)", "9", "1234567890.12"),
+    ("l", "BIGINT", "DECIMAL(22,2)", "10", "0.25"),
+    ("f", "FLOAT", "DOUBLE", "CAST(1.5 AS FLOAT)", "1e300"),
+    ("d", "DECIMAL(10,2)", "DECIMAL(14,4)", "1.10", "9.9999"),
+    ("day", "DATE", "TIMESTAMP_NTZ", "DATE'2024-02-29'", "TIMESTAMP_NTZ'2024-02-29 12:30:00'"),
+)
+NESTED = (
+    ("st", "STRUCT<x: INT, y: STRING>", "st.x", "BIGINT", "NAMED_STRUCT('x', 1, 'y', 'a')",
+     "NAMED_STRUCT('x', 5000000000, 'y', 'b')"),
+    ("ar", "ARRAY<SMALLINT>", "ar.element", "INT", "ARRAY(1S, NULL)", "ARRAY(70000)"),
+    ("mp", "MAP<TINYINT, FLOAT>", "mp.key", "SMALLINT", "MAP(1Y, CAST(2.5 AS FLOAT))",
+     "MAP(300S, CAST(3.5 AS FLOAT))"),
+)  # fmt: skip
+
+
+def narrow_table(ask: Ask, place: Path, **properties: str) -> str:
+    """A table of Delta Spark, partitioned by a date, with one file of narrow values."""
+    table = f"delta.`{place}`"
+    columns = [f"{name} {kind}" for name, kind, *_ in (*WIDENED, *NESTED)]
+    settings = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+    values = [one[3] for one in WIDENED] + [one[4] for one in NESTED]
+    answer = ask(
+        "sql",
+        statements=[
+            f"CREATE TABLE {table} ({', '.join(columns)}, p INT) USING delta "
+            f"PARTITIONED BY (p) TBLPROPERTIES ({settings})",
+            f"INSERT INTO {table} VALUES ({', '.join(values)}, 3)",
+            f"INSERT INTO {table} VALUES ({', '.join(values)}, 4)",
+        ],
+    )
+    assert answer is None, answer
+    return table
+
+
+def wide_insert(table: str) -> str:
+    values = [one[4] for one in WIDENED] + [one[5] for one in NESTED]
+    return f"INSERT INTO {table} VALUES ({', '.join(values)}, 5000000000)"
+
+
+def wishes() -> list[str]:
+    pairs = [(name, to) for name, _, to, *_ in WIDENED] + [(one[2], one[3]) for one in NESTED]
+    return [word for pair in [*pairs, ("p", "bigint")] for word in pair]
+
+
+def all_of(table: str) -> str:
+    """All columns as text, with their types."""
+    names = [*(one[0] for one in (*WIDENED, *NESTED)), "p"]
+    chosen = [f"CAST({name} AS STRING) AS {name}, typeof({name}) AS {name}_t" for name in names]
+    return f"SELECT {', '.join(chosen)} FROM {table}"
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"delta.enableDeletionVectors": "true"},
+        {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2",
+         "delta.minWriterVersion": "5", "delta.checkpoint.writeStatsAsStruct": "true"},
+    ],
+    ids=["plain", "mapped"],
+)  # fmt: skip
+def test_spark_reads_what_we_widened_and_goes_on(
+    ask: Ask, tmp_path: Path, deltacli: Callable[..., Result], properties: dict[str, str]
+) -> None:
+    place, other = tmp_path / "ours", tmp_path / "theirs"
+    ours, theirs = narrow_table(ask, place, **properties), narrow_table(ask, other, **properties)
+    on = f"ALTER TABLE {theirs} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true', "
+    on += "'delta.feature.timestampNtz' = 'supported')"
+    pairs = wishes()
+    changes = [
+        f"ALTER TABLE {theirs} ALTER COLUMN {name} TYPE {kind}"
+        for name, kind in zip(pairs[::2], pairs[1::2], strict=True)
+    ]
+    answer = ask("sql", statements=[on, *changes])
+    assert answer is None, answer
+    done = deltacli("widen-type", place, *pairs, "--enable", "--yes", "-o", "json")
+    assert done.code == 0, done.stderr
+    assert len(done.json["changes"]) == len(pairs) // 2
+    # The same schema, but for the names that mapping made up, and the same rows.
+    assert types_of(place) == types_of(other)
+    assert ask("query", text=all_of(ours)) == ask("query", text=all_of(theirs))
+    for table in (ours, theirs):
+        answer = ask("sql", statements=[wide_insert(table), f"DELETE FROM {table} WHERE p = 4"])
+        assert answer is None, answer
+    rows = ask("query", text=all_of(theirs))
+    assert len(rows) == 2
+    assert ask("query", text=all_of(ours)) == rows
+    # What we read of both, and a checkpoint with statistics of both types.
+    shown = [deltacli("head", one, "-o", "json").json for one in (place, other)]
+    assert in_order(shown[0]) == in_order(shown[1])
+    assert deltacli("checkpoint", place, "--stats", "both", "--yes").code == 0
+    assert ask("query", text=all_of(ours)) == rows
+    early = "day < TIMESTAMP_NTZ'2024-02-29 01:00:00'"
+    filtered = f"{all_of(ours)} WHERE i > 100 OR {early}"
+    assert len(ask("query", text=filtered)) == 2
+    # Files written anew are the same to Spark, and the feature can be given up.
+    written = deltacli("widen-type", place, "--rewrite", "--yes", "-o", "json")
+    assert (written.code, written.json["numFilesRemoved"]) == (0, 1), written.stderr
+    assert ask("query", text=all_of(ours)) == rows
+    assert len(ask("query", text=filtered)) == 2
+    dropped = deltacli("widen-type", place, "--drop-feature", "--yes")
+    assert dropped.code == 8
+    assert ask("query", text=all_of(ours)) == rows
+    answer = ask("sql", statements=[f"INSERT INTO {ours} SELECT * FROM {ours}"])
+    assert answer is None, answer
+    assert len(ask("query", text=all_of(ours))) == 4
+
+
+def in_order(rows: list[Any]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def types_of(place: Path) -> Any:
+    """Types and recorded changes, by logical names."""
+    snapshot = load_snapshot(LocalStore(str(place)), LocalEngine)
+    schema = json.loads(snapshot.metadata.schema_string or "")
+    for field in fields_in(schema):
+        changes = field["metadata"].get("delta.typeChanges")
+        field["metadata"] = sorted(json.dumps(one, sort_keys=True) for one in changes or ())
+    return schema
+
+
+def fields_in(tree: Any) -> Iterator[Any]:
+    if isinstance(tree, dict):
+        for one in tree.get("fields", ()):
+            yield one
+        for key in ("fields", "elementType", "keyType", "valueType", "type"):
+            value = tree.get(key)
+            for one in value if isinstance(value, list) else [value]:
+                yield from fields_in(one)
