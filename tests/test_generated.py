@@ -135,10 +135,17 @@ def test_the_wheel_installs_completions_and_man_page(tmp_path: Path) -> None:
 
 
 def test_every_field_is_explained() -> None:
-    from deltacli.operations import describe, files, history
+    from deltacli.operations import describe, drop_widening, files, history, narrow, widen
 
     text = (ROOT / "docs/output.md").read_text()
-    for name in (*describe.FIELDS, *files.FILE_FIELDS, *history.HISTORY_FIELDS):
+    widening = (*widen.FIELDS, *narrow.STATUS_FIELDS, *narrow.FILE_FIELDS, *narrow.REWRITE_FIELDS)
+    for name in (
+        *describe.FIELDS,
+        *files.FILE_FIELDS,
+        *history.HISTORY_FIELDS,
+        *widening,
+        *drop_widening.FIELDS,
+    ):
         assert f"`{name}`" in text, name
     for command in (("checkpoint",), ("vacuum",), ("vacuum", "--explain", "_delta_log/x")):
         planned = run(sys.executable, "-m", "deltacli", *command, "examples/orders", *DRY)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from deltacli.delta.predicates import parse_condition
 from deltacli.delta.references import referenced_columns, speaks_of
+from deltacli.delta.scan import Files
 from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.delta.widening import is_allowed, type_named
 from deltacli.errors import Conflict, DeltaCliError, NotFound, Refused, UsageError
@@ -19,6 +25,7 @@ from deltacli.storage import LogStore
 from deltacli.storage.local import LocalStore
 from tests.builder import TableBuilder, add, column, features, metadata, protocol
 from tests.conftest import Result
+from tests.operations.test_checkpoint import write
 from tests.test_golden import GOLDEN
 
 Deltacli = Callable[..., Result]
@@ -574,3 +581,80 @@ def test_wrong_calls_end_in_one_error(
     assert done.code == code
     assert says in done.stderr
     assert done.stderr.count("error:") == 1
+
+
+# -- statistics and partition values afterwards --------------------------------------------
+
+
+def stats_of(low: Any, high: Any) -> str:
+    """A text of statistics, its values as they are written here."""
+    body = '{{"numRecords":2,"minValues":{{{}}},"maxValues":{{{}}},"nullCount":{{"c":0}}}}'
+    return body.format(f'"c":{low}', f'"c":{high}')
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "low", "high", "typed"),
+    [
+        ("integer", "long", "-5", "12", (-5, 12)),
+        ("byte", "double", "-1", "7", (-1.0, 7.0)),
+        ("integer", "decimal(12,2)", "1", "12", (Decimal("1.00"), Decimal("12.00"))),
+        ("decimal(5,2)", "decimal(10,4)", "1.10", "999.99",
+         (Decimal("1.1000"), Decimal("999.9900"))),
+        ("decimal(30,2)", "decimal(38,3)", "1234567890123456789012345678.10",
+         "1234567890123456789012345678.11",
+         (Decimal("1234567890123456789012345678.100"),
+          Decimal("1234567890123456789012345678.110"))),
+        ("date", "timestamp_ntz", '"2024-01-01"', '"2024-02-29"',
+         (datetime(2024, 1, 1), datetime(2024, 2, 29))),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("before", ["text", "struct"])
+def test_statistics_of_narrow_files_read_exactly(
+    table: TableBuilder, before: str, source: str, target: str, low: str, high: str, typed: Any
+) -> None:
+    """W-70 to W-74: from JSON, and from the struct of an older checkpoint."""
+    table.commit(
+        features("typeWidening", "timestampNtz"),
+        metadata(column("c", source), configuration=ON),
+        add("a", stats=stats_of(low, high)),
+    )
+    if before == "struct":
+        write(load(table.store), stats="struct")
+    do(load(table.store), "c", target)
+    snapshot = load(table.store)
+    result = write(snapshot, stats="both")
+    rows = pq.read_table(io.BytesIO(table.store.read(result.files[0]["path"])))
+    (row,) = [one for one in rows.column("add").to_pylist() if one]
+    parsed = row["stats_parsed"]
+    assert (parsed["minValues"]["c"], parsed["maxValues"]["c"]) == typed
+    assert parsed["numRecords"] == 2
+    told = json.loads(row["stats"], parse_float=Decimal)
+    assert told["numRecords"] == 2
+    if before == "text":
+        # Texts stay what they were.
+        assert row["stats"] == stats_of(low, high)
+    (one,) = Files(load(table.store)).live()
+    assert one.stats is not None
+    # Files are skipped by such statistics, and none that matters.
+    below = typed[0] - timedelta(days=2) if target == "timestamp_ntz" else int(typed[0]) - 2
+    files = Files(snapshot)
+    assert not list(files.matching([one], parse_condition(f"c < {sql_of(below)}")))
+    assert list(files.matching([one], parse_condition(f"c <= {sql_of(typed[0])}")))
+    assert list(files.matching([one], parse_condition(f"c >= {sql_of(typed[1])}")))
+
+
+def sql_of(value: Any) -> str:
+    return f"'{value}'" if isinstance(value, datetime) else str(value)
+
+
+def test_partition_values_are_read_as_the_new_type(table: TableBuilder) -> None:
+    """W-75."""
+    table.commit(
+        features("typeWidening", "timestampNtz"),
+        metadata(column("c", "date"), column("x"), partition_by=["c"], configuration=ON),
+        add("a", partitionValues={"c": "2024-02-29"}),
+    )
+    done = do(load(table.store), "c", "timestamp_ntz")
+    assert "add" not in done
+    (one,) = Files(load(table.store)).live()
+    assert one.partition == {"c": datetime(2024, 2, 29)}
