@@ -342,6 +342,23 @@ def test_partition_values_must_be_of_the_new_type(table: TableBuilder) -> None:
         plan(load(table.store), "n", "decimal(12,2)")
 
 
+def test_features_whose_rules_are_not_known_forbid_all_changes(table: TableBuilder) -> None:
+    """W-23: icebergWriterCompatV1 forbids map keys; tables with it are not written at all."""
+    names = ("columnMapping", "icebergCompatV2", "icebergWriterCompatV1", "typeWidening")
+    own = column("c", mapping("integer", "long"))
+    table.commit(features(*names), metadata(own, configuration=ON))
+    with pytest.raises(Refused, match="icebergWriterCompatV1"):
+        plan(load(table.store), "c.key", "long")
+
+
+def test_columns_that_only_files_have_cannot_be_named(table: TableBuilder) -> None:
+    """W-27."""
+    settings = {"delta.rowTracking.materializedRowIdColumnName": "_row-id-col-1"}
+    snapshot = at(table, "integer", configuration=settings)
+    with pytest.raises(NotFound, match="_row-id-col-1"):
+        plan(snapshot, "_row-id-col-1", "decimal(20,0)")
+
+
 def test_recorded_changes_that_nobody_knows_are_refused(table: TableBuilder) -> None:
     """W-28."""
     odd = column("c", "long", **{"delta.typeChanges": [{"fromType": "string", "toType": "long"}]})

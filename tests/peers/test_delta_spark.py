@@ -307,6 +307,16 @@ def narrow_table(ask: Ask, place: Path, **properties: str) -> str:
     return table
 
 
+# What must come of it, by partition.
+EXPECTED = {
+    3: {"b": 7, "s": -8.0, "i": 9, "l": 10, "f": 1.5, "d": 1.1,
+        "day": "2024-02-29T00:00:00.000000", "st": {"x": 1, "y": "a"}, "ar": [1, None]},
+    5_000_000_000: {"b": 2**63 - 1, "s": 0.5, "i": 1234567890.12, "l": 0.25, "f": 1e300,
+                    "d": 9.9999, "day": "2024-02-29T12:30:00.000000",
+                    "st": {"x": 5_000_000_000, "y": "b"}, "ar": [70000]},
+}  # fmt: skip
+
+
 def wide_insert(table: str) -> str:
     values = [one[4] for one in WIDENED] + [one[5] for one in NESTED]
     return f"INSERT INTO {table} VALUES ({', '.join(values)}, 5000000000)"
@@ -362,6 +372,9 @@ def test_spark_reads_what_we_widened_and_goes_on(
     # What we read of both, and a checkpoint with statistics of both types.
     shown = [deltacli("head", one, "-o", "json").json for one in (place, other)]
     assert in_order(shown[0]) == in_order(shown[1])
+    for rows_shown in shown:
+        told = {row["p"]: {key: row[key] for key in EXPECTED[3]} for row in rows_shown}
+        assert told == EXPECTED
     assert deltacli("checkpoint", place, "--stats", "both", "--yes").code == 0
     assert ask("query", text=all_of(ours)) == rows
     early = "day < TIMESTAMP_NTZ'2024-02-29 01:00:00'"
