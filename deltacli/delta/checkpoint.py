@@ -11,7 +11,7 @@ from deltacli.delta.actions import DomainMetadata, Metadata, Protocol, Txn
 from deltacli.delta.engine import ADD_FIELDS, REMOVE_FIELDS, CheckpointContent
 from deltacli.delta.hint import BadHint, hint_checksums, parse_hint
 from deltacli.delta.paths import LAST_CHECKPOINT, LOG, SIDECARS
-from deltacli.delta.schema import Field, Primitive, Struct
+from deltacli.delta.schema import Primitive, Struct, unmapped
 from deltacli.delta.segment import list_log
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.stats_schema import indexed_columns
@@ -76,27 +76,13 @@ def _stats_schema(snapshot: Snapshot) -> Struct | None:
     if snapshot.schema is None:
         return None
     columns = indexed_columns(
-        snapshot.mapped_schema or _unmapped(snapshot.schema),
+        snapshot.mapped_schema or unmapped(snapshot.schema),
         snapshot.metadata.partition_columns,
         snapshot.setting("delta.dataSkippingNumIndexedCols"),
         snapshot.setting("delta.dataSkippingStatsColumns"),
     )
     # Only with deletion vectors can bounds be wide.
     return Struct(columns.fields, {"tightBounds": "deletionVectors" in snapshot.features})
-
-
-def _unmapped(schema: Struct) -> Struct:
-    """A schema whose physical names do not count: column mapping is off."""
-    return Struct(
-        tuple(
-            Field(
-                one.name,
-                _unmapped(one.type) if isinstance(one.type, Struct) else one.type,
-                one.nullable,
-            )
-            for one in schema.fields
-        )
-    )
 
 
 def codec_of(snapshot: Snapshot) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from deltacli.delta.actions import Json
 from deltacli.delta.paths import decode_path, is_absolute
-from deltacli.delta.schema import Array, Map, Struct
+from deltacli.delta.schema import Array, Map, Struct, unmapped
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.stats_schema import indexed_columns
 from deltacli.errors import Refused
@@ -106,12 +106,12 @@ def rewrite_target(snapshot: Snapshot) -> Target:
         )
     mode = snapshot.setting("delta.columnMapping.mode")
     indexed = indexed_columns(
-        schema,
+        snapshot.mapped_schema or unmapped(schema),
         snapshot.metadata.partition_columns,
         snapshot.setting("delta.dataSkippingNumIndexedCols"),
         snapshot.setting("delta.dataSkippingStatsColumns"),
     )
-    own = schema if mode == "none" else _physical(schema)
+    own = unmapped(schema) if mode == "none" else _physical(schema)
     return Target(own, mode, indexed, "deletionVectors" in snapshot.features)
 
 

@@ -213,6 +213,20 @@ def logical_names(data_type: DataType, tree: Any) -> Any:
     return renamed
 
 
+def unmapped(schema: Struct) -> Struct:
+    """A schema whose physical names do not count: column mapping is off."""
+    return Struct(
+        tuple(
+            Field(
+                one.name,
+                unmapped(one.type) if isinstance(one.type, Struct) else one.type,
+                one.nullable,
+            )
+            for one in schema.fields
+        )
+    )
+
+
 def maps_columns(schema: Struct | None) -> bool:
     """Whether any field has another physical name, so that names must be translated."""
     return schema is not None and any(one.physical_name != one.name for _, one in walk(schema))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from deltacli.delta.actions import Json
 from deltacli.delta.commit import Change, Committed
@@ -40,6 +41,7 @@ REWRITE_FIELDS = (
     "bytesAdded",
     "warnings",
 )
+_FILES_AT_ONCE = 20_000
 _FIELDS = (
     "path", "partitionValues", "size", "tags", "deletionVector", "stats", "clusteringProvider",
 )  # fmt: skip
@@ -128,20 +130,24 @@ def find_narrow(
     files = Files(snapshot, options)
     known = dict(_leaves(files.schema, (), (), is_mapped=snapshot.mapped_schema is not None))
     ids = {one[2]: one for one in known.values() if one[2] is not None}
-    adds = list(_adds(snapshot))
     root = snapshot.store.location
-    places = [file_location(root, one["path"]) for one in adds]
     narrow: list[NarrowFile] = []
     unreadable: list[tuple[str, str]] = []
-    for number, footer in enumerate(engine.read_footers(files.places, places)):
-        add = adds[number]
-        if footer.error is not None:
-            unreadable.append((add["path"], footer.error))
-        elif columns := tuple(_narrow_columns(footer.columns, known, ids)):
-            narrow.append(NarrowFile(add, footer, columns))
-        if on_read and number % 100 == 0:
-            on_read(number + 1, len(adds))
-    return Status(snapshot, len(adds), tuple(narrow), tuple(unreadable))
+    adds = _adds(snapshot)
+    count = 0
+    # Only the narrow ones are kept, however many files there are.
+    while block := list(islice(adds, _FILES_AT_ONCE)):
+        places = [file_location(root, one["path"]) for one in block]
+        footers = engine.read_footers(files.places, places)
+        for add, footer in zip(block, footers, strict=True):
+            if footer.error is not None:
+                unreadable.append((add["path"], footer.error))
+            elif columns := tuple(_narrow_columns(footer.columns, known, ids)):
+                narrow.append(NarrowFile(add, footer, columns))
+            count += 1
+            if on_read and count % 100 == 0:
+                on_read(count, 0)
+    return Status(snapshot, count, tuple(narrow), tuple(unreadable))
 
 
 def _adds(snapshot: Snapshot) -> Iterator[Json]:
