@@ -16,24 +16,15 @@ from deltacli.delta.actions import Protocol
 from deltacli.delta.checkpoint import metadata_body, protocol_body
 from deltacli.delta.column_paths import Place, Tree, fields_of, find_leaf
 from deltacli.delta.commit import Change, Committed, Moment
-from deltacli.delta.engine import Engine, FileBatch
+from deltacli.delta.engine import Engine
 from deltacli.delta.features import with_features
-from deltacli.delta.partitions import (
-    logical_partition_values,
-    partition_value,
-    physical_partition_columns,
-)
-from deltacli.delta.references import speaks_of
-from deltacli.delta.schema import Primitive, parse_schema
+from deltacli.delta.schema import parse_schema
 from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.delta.widening import (
     CHANGES,
     PREVIEW,
     PROPERTY,
     STABLE,
-    is_allowed,
-    is_for_iceberg,
-    smallest_decimal,
     targets_of,
     type_named,
 )
@@ -41,15 +32,11 @@ from deltacli.delta.writable import check_writable
 from deltacli.errors import Conflict, Refused, UsageError
 from deltacli.operations.checkpoint import commit_and_checkpoint
 from deltacli.operations.records import Document
+from deltacli.operations.widen_checks import check_change, check_matrix
 
 _ATTEMPTS = 5
-_CONSTRAINT = "delta.constraints."
-_GENERATED = "delta.generationExpression"
-_INVARIANTS = "delta.invariants"
-_IDENTITY = "delta.identity."
 _DEFAULT = "CURRENT_DEFAULT"
 _PLAIN_DEFAULT = re.compile(r"null|-?\d+(\.\d+)?", re.IGNORECASE)
-_ICEBERG = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 FIELDS = (
     "location",
     "version",
@@ -225,10 +212,10 @@ def plan_widen(snapshot: Snapshot, wishes: Sequence[Wish], *, enable: bool = Fal
     )
     already = tuple(place.text for place, target in targets if place.type == target)
     for place, target in changing:
-        _check_matrix(place, target)
+        check_matrix(place, target)
     configuration, protocol = _enabled(snapshot, widenings, enable=enable)
     for place, target in changing:
-        _check(snapshot, tree, place, target)
+        check_change(snapshot, tree, place, target)
     plan = WidenPlan(snapshot, widenings, already, configuration, protocol, ())
     _check_itself(plan)
     return replace(plan, warnings=tuple(_warnings(plan, tree)))
@@ -311,128 +298,6 @@ def _enabled(
         configuration[PROPERTY] = "true"
     protocol = with_features(snapshot.protocol, missing) if missing else snapshot.protocol
     return configuration, protocol
-
-
-# -- what forbids a change -------------------------------------------------------------------
-
-
-def _check(snapshot: Snapshot, tree: Tree, place: Place, target: str) -> None:
-    _check_column(place)
-    iceberg = [one for one in _ICEBERG if one in snapshot.features]
-    if iceberg and not is_for_iceberg(place.type, target):
-        raise Refused(
-            f"{place.text}: {place.type} to {target} is not possible with {iceberg[0]}",
-            hint="Iceberg's readers know only wider integers, float to double and more digits "
-            "before a decimal's point",
-        )
-    _check_references(snapshot, tree, place)
-    _check_partition_values(snapshot, place, target)
-
-
-def _check_matrix(place: Place, target: str) -> None:
-    source = place.type
-    if is_allowed(source, target):
-        return
-    smallest = smallest_decimal(source, target)
-    if smallest is not None and smallest != source:
-        raise Refused(
-            f"{place.text}: {target} does not take in every {source}",
-            hint=f"the smallest that does is {smallest}",
-        )
-    options = targets_of(source)
-    raise Refused(
-        f"{place.text}: {source} cannot be widened to {target}",
-        hint=f"{source} may become {', '.join(options)}"
-        if options
-        else f"no type is wider than {source}",
-    )
-
-
-def _check_column(place: Place) -> None:
-    metadata = place.field.get("metadata") or {}
-    if any(key.startswith(_IDENTITY) for key in metadata):
-        raise Refused(
-            f"{place.text} is an identity column: its type is long for good",
-            hint="widen another column",
-        )
-    if _GENERATED in metadata:
-        raise Refused(
-            f"{place.text} is a generated column: {metadata[_GENERATED]}",
-            hint="its type follows from its expression",
-        )
-    if "__CHAR_VARCHAR_TYPE_STRING" in metadata:
-        raise Refused(
-            f"{place.text} is {metadata['__CHAR_VARCHAR_TYPE_STRING']}: texts are not widened",
-            hint="change its length with an engine",
-        )
-    if _INVARIANTS in metadata:
-        raise Refused(
-            f"{place.text} has an invariant: {metadata[_INVARIANTS]}",
-            hint="drop it first with an engine; it was written for the old type",
-        )
-
-
-def _check_references(snapshot: Snapshot, tree: Tree, place: Place) -> None:
-    """Expressions were written for the old type (W-15 … W-17)."""
-    column = place.names
-    for key, expression in snapshot.metadata.configuration.items():
-        if key.lower().startswith(_CONSTRAINT) and speaks_of(expression, column):
-            raise Refused(
-                f"{place.text} is used by the constraint {key[len(_CONSTRAINT) :]}: {expression}",
-                hint="drop the constraint, widen, and add it again",
-            )
-    for path, field in fields_of(tree):
-        metadata = field.get("metadata") or {}
-        name = ".".join(path)
-        generated = metadata.get(_GENERATED)
-        if isinstance(generated, str) and speaks_of(generated, column):
-            raise Refused(
-                f"{place.text} is used by the generated column {name}: {generated}",
-                hint="columns that others are generated from keep their type",
-            )
-        invariant = metadata.get(_INVARIANTS)
-        if isinstance(invariant, str) and speaks_of(_expression_of(invariant), column):
-            raise Refused(
-                f"{place.text} is used by the invariant of {name}: {_expression_of(invariant)}",
-                hint="drop it first with an engine",
-            )
-
-
-def _expression_of(invariant: str) -> str:
-    """An invariant is an expression inside JSON inside JSON."""
-    try:
-        tree = json_text.load(invariant)
-        return str(tree["expression"]["expression"])
-    except (ValueError, KeyError, TypeError):
-        return invariant
-
-
-def _check_partition_values(snapshot: Snapshot, place: Place, target: str) -> None:
-    """The log's texts are read as the new type from now on (W-22)."""
-    if len(place.names) != 1 or place.names[0] not in snapshot.metadata.partition_columns:
-        return
-    (name,) = place.names
-    columns = snapshot.metadata.partition_columns
-    physical = physical_partition_columns(columns, snapshot.mapped_schema)
-    seen: set[str] = set()
-    for item in snapshot.files("add", ("path", "partitionValues")):
-        rows = (
-            item.columns.column("partitionValues").to_pylist()
-            if isinstance(item, FileBatch)
-            else [item.get("partitionValues")]
-        )
-        for values in rows:
-            text = logical_partition_values(dict(values or {}), physical).get(name)
-            if text is None or text in seen:
-                continue
-            seen.add(text)
-            try:
-                partition_value(text, Primitive(target))
-            except ValueError as error:
-                raise Refused(
-                    f"{place.text} is a partition column with the value {error}",
-                    hint="such a table must be mended first",
-                ) from None
 
 
 # -- what else it means ----------------------------------------------------------------------
