@@ -83,8 +83,10 @@ def open_session(settings: SparkSettings) -> SparkSession:
     quiet_pyspark()
     java = find_java()
     os.environ["JAVA_HOME"] = java.home
-    # Workers would otherwise start whatever `python3` is, without pyarrow.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable) if settings.is_local else None
+    # PySpark takes the executors' Python from here alone. On this machine it is our own.
+    python = settings.conf.get("spark.pyspark.python")
+    if python is not None or settings.is_local:
+        os.environ["PYSPARK_PYTHON"] = python or os.environ.get("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if settings.is_local else None
     os.environ["PYTHONUTF8"] = "1"
     _check_master(settings.master)
@@ -278,7 +280,9 @@ def parse_conf(pairs: Sequence[str]) -> dict[str, str]:
 
 def _first_line(exc: BaseException) -> str:
     lines = str(exc).strip().splitlines()
-    return lines[0] if lines else type(exc).__name__
+    # Of a worker's stack the last line says what is wrong.
+    own = [line for line in lines if re.match(r"\w+(?:\.\w+)*(?:Error|Exception): ", line)]
+    return own[-1] if own else lines[0] if lines else type(exc).__name__
 
 
 @contextlib.contextmanager
