@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltacli.delta.schema import parse_type, type_text
+from deltacli.delta.widening import type_named
 from deltacli.errors import NotFound, Refused, UsageError
 
 Tree = dict[str, Any]
@@ -29,7 +30,8 @@ class Place:
 
     @property
     def type(self) -> str:
-        return str(self.holder[self.key])
+        own = str(self.holder[self.key])
+        return type_named(own) or own
 
     @property
     def text(self) -> str:
@@ -68,7 +70,11 @@ def find_leaf(schema: Tree, text: str) -> Place:
 
     Raises NotFound with near names, and Refused for what is not a single value.
     """
-    steps = parse_path(text)
+    return leaf_at(schema, parse_path(text), text)
+
+
+def leaf_at(schema: Tree, steps: tuple[str, ...], text: str) -> Place:
+    """The same for a path that is parsed."""
     names: list[str] = []
     field: Tree = {}
     inside: list[str] = []
@@ -139,7 +145,7 @@ def _inner_hint(text: str, kind: Tree) -> str:
 
 
 def _quoted(name: str) -> str:
-    if re.fullmatch(r"[^`.]+", name):
+    if re.fullmatch(r"[^`.]+", name) and name == name.strip():
         return name
     return "`" + name.replace("`", "``") + "`"
 

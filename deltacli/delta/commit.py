@@ -21,7 +21,7 @@ from deltacli.delta.checksum import read_checksum
 from deltacli.delta.engine import Want
 from deltacli.delta.features import BY_NAME, supported_features
 from deltacli.delta.history import find_action, stamp_of
-from deltacli.delta.paths import checksum_path, commit_path
+from deltacli.delta.paths import canonical_path, checksum_path, commit_path
 from deltacli.delta.properties import read_property
 from deltacli.delta.segment import list_log
 from deltacli.delta.snapshot import Snapshot
@@ -55,7 +55,8 @@ class Moment:
 class Change:
     """What one commit does. `actions` are made for the version they will be in.
 
-    `is_blind_append` is Delta Spark's formula: nothing of the table was read for it.
+    `is_blind_append` is Delta Spark's formula: nothing of the table was read for it. What
+    `reads_table` was decided by every file and setting: none may change meanwhile.
     """
 
     operation: str
@@ -64,6 +65,7 @@ class Change:
     metrics: Mapping[str, str] = field(default_factory=dict)
     isolation: str = "Serializable"
     is_blind_append: bool = True
+    reads_table: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -114,12 +116,12 @@ def commit(
         if _put(store, moment.version, content, txn_id):
             warnings = _write_checksum(snapshot, base, actions, moment, txn_id)
             return Committed(moment.version, moment.timestamp_ms, txn_id, attempt, warnings)
-        if time.monotonic() - begun > _LIMIT_SECONDS:
-            break
         pause(random.uniform(0, min(0.02 * 2**attempt, 2.0)))
-        if _meet_winners(store, base, actions, txn_id):
+        if _meet_winners(store, base, change, actions, txn_id):
             # What looked like another writer's commit is ours after all.
             return Committed(base.version, moment.timestamp_ms, txn_id, attempt)
+        if time.monotonic() - begun > _LIMIT_SECONDS:
+            break
     raise Conflict(
         f"gave up after {attempt} attempts: other writers were always faster",
         hint="try again when fewer writers are at work",
@@ -231,7 +233,9 @@ def _is_ours(store: LogStore, version: int, txn_id: str) -> bool | None:
     return info is not None and info.get("txnId") == txn_id
 
 
-def _meet_winners(store: LogStore, base: _Base, ours: Sequence[Action], txn_id: str) -> bool:
+def _meet_winners(
+    store: LogStore, base: _Base, change: Change, ours: Sequence[Action], txn_id: str
+) -> bool:
     """Read all commits after the base, refuse what conflicts, and stand on the newest.
 
     True if one of them is our own: then the base stands on it.
@@ -248,7 +252,7 @@ def _meet_winners(store: LogStore, base: _Base, ours: Sequence[Action], txn_id: 
         if info.get("txnId") == txn_id:
             base.version = version
             return True
-        _check_conflict(winner, ours, base.features, version)
+        _check_conflict(winner, change, ours, base.features, version)
         metadata = next((body for key, body in winner if key == "metaData"), None)
         if metadata is not None:
             base.configuration = dict(metadata.get("configuration") or {})
@@ -274,6 +278,7 @@ def _actions_of(store: LogStore, path: str) -> Iterator[tuple[str, Json]]:
 
 def _check_conflict(
     winner: Sequence[tuple[str, Json]],
+    change: Change,
     ours: Sequence[Action],
     before: frozenset[str],
     version: int,
@@ -289,19 +294,26 @@ def _check_conflict(
     mine = {key for action in ours for key in action}
     apps = {action["txn"]["appId"] for action in ours if "txn" in action}
     domains = {action["domainMetadata"]["domain"] for action in ours if "domainMetadata" in action}
-    files = {action[k].get("path") for action in ours for k in ("add", "remove") if k in action}
+    files = {
+        canonical_path(action[key]["path"])
+        for action in ours
+        for key in ("add", "remove")
+        if key in action
+    }
     for key, body in winner:
-        if key == "metaData" and mine & {"metaData", "add", "remove"}:
+        if key == "metaData" and (change.reads_table or mine & {"metaData", "add", "remove"}):
             raise conflict("changed the table's metadata")
+        if key == "add" and change.reads_table:
+            raise conflict("added files")
         if key == "protocol":
             if "protocol" in mine:
                 raise conflict("changed the protocol as well")
-            _check_protocol(body, before, conflict)
+            _check_protocol(body, before, conflict, adds="add" in mine)
         if key == "txn" and body.get("appId") in apps:
             raise conflict(f"wrote for the application {body.get('appId')!r} as well")
         if key == "domainMetadata" and body.get("domain") in domains:
             raise conflict(f"wrote the domain {body.get('domain')!r} as well")
-        if key in ("add", "remove") and body.get("path") in files:
+        if key in ("add", "remove") and canonical_path(str(body.get("path"))) in files:
             raise conflict(f"changed the file {body.get('path')!r} as well")
 
 
@@ -327,8 +339,14 @@ _HARMLESS = frozenset(
 )
 
 
+# Files that were written without knowing of these would break their rules.
+_FOR_FILES = frozenset(
+    {"rowTracking", "columnMapping", "icebergCompatV1", "icebergCompatV2", "icebergCompatV3"}
+)
+
+
 def _check_protocol(
-    body: Json, before: frozenset[str], conflict: Callable[[str], Conflict]
+    body: Json, before: frozenset[str], conflict: Callable[[str], Conflict], *, adds: bool
 ) -> None:
     try:
         after = set(supported_features(parse_protocol(body)))
@@ -341,7 +359,8 @@ def _check_protocol(
     unknown = [name for name in added if name not in BY_NAME]
     if unknown or body["minWriterVersion"] > 7:
         raise conflict("changed the protocol to one that deltacli does not know")
-    disturbing = [name for name in added if name not in _HARMLESS]
+    harmless = _HARMLESS - _FOR_FILES if adds else _HARMLESS
+    disturbing = [name for name in added if name not in harmless]
     if disturbing:
         raise conflict(f"added the table feature {disturbing[0]}")
 

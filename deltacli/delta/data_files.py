@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.delta.actions import Json
+from deltacli.delta.arrow_types import NoArrowType, arrow_type
 from deltacli.delta.paths import decode_path, is_absolute
-from deltacli.delta.schema import Array, Map, Struct, unmapped
+from deltacli.delta.schema import Array, Map, Struct, type_text, unmapped
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.stats_schema import indexed_columns
 from deltacli.errors import Refused
@@ -104,6 +105,20 @@ def rewrite_target(snapshot: Snapshot) -> Target:
             "the table tracks rows: rewritten files would have to carry each row's id",
             hint="rewrite it with an engine that materialises row ids",
         )
+    iceberg = next((one for one in snapshot.features if one.startswith("icebergCompat")), None)
+    if iceberg:
+        raise Refused(
+            f"the table has {iceberg}: rewritten files would need what only its writers know",
+            hint="rewrite it with an engine that writes Iceberg's metadata",
+        )
+    for one in schema.fields:
+        try:
+            arrow_type(one.type)
+        except NoArrowType as error:
+            raise Refused(
+                f"files with the column {one.name} are not rewritten: it is {type_text(one.type)}",
+                hint="rewrite the table with an engine",
+            ) from error
     mode = snapshot.setting("delta.columnMapping.mode")
     indexed = indexed_columns(
         snapshot.mapped_schema or unmapped(schema),

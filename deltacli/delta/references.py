@@ -6,22 +6,24 @@ Rather too many than too few: a word that only might be a column is taken for on
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 _TOKEN = re.compile(
-    r"""(?P<text>'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*")
+    r"""(?P<text>[rR]'[^']*' | '(?:[^'\\]|\\.|'')*')
     | (?P<comment>--[^\n]* | /\*.*?\*/)
-    | (?P<number>\d[\w.]*)
-    | (?P<quoted>`(?:[^`]|``)+`)
-    | (?P<word>[^\W\d]\w*)
+    | (?P<quoted>`(?:[^`]|``)+` | [rR]?"(?:[^"\\]|\\.|"")*")
+    | (?P<word>\w+)
     | (?P<dot>\.)
     | (?P<space>\s+)
     | (?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
+# What a path of a column has for the insides of lists and maps, and SQL has not.
+_INSIDE = ("element", "key", "value")
 
 
 def referenced_columns(expression: str) -> set[tuple[str, ...]]:
-    """Paths of names in lower case."""
+    """Paths of names in lower case. In double quotes some writers have names, some texts."""
     found: set[tuple[str, ...]] = set()
     path: list[str] = []
     after_dot = is_quoted = False
@@ -40,7 +42,7 @@ def referenced_columns(expression: str) -> set[tuple[str, ...]]:
             if not after_dot:
                 end()
             is_quoted = kind == "quoted"
-            path.append((text[1:-1].replace("``", "`") if is_quoted else text).lower())
+            path.append(_name(text) if is_quoted else text.lower())
             after_dot = False
         elif kind == "dot" and path:
             after_dot = True
@@ -51,9 +53,20 @@ def referenced_columns(expression: str) -> set[tuple[str, ...]]:
     return found
 
 
-def speaks_of(expression: str, column: tuple[str, ...]) -> bool:
-    """Whether an expression needs a column, something in it, or something around it."""
-    own = tuple(one.lower() for one in column)
-    return any(
-        one[: len(own)] == own or own[: len(one)] == one for one in referenced_columns(expression)
-    )
+def _name(quoted: str) -> str:
+    mark = quoted[-1]
+    return quoted.lstrip("rR")[1:-1].replace(mark * 2, mark).lower()
+
+
+def speaks_of(expression: str, column: tuple[str, ...], known: Collection[str] = ()) -> bool:
+    """Whether an expression needs a column, something in it, or something around it.
+
+    `known` are the table's columns: what begins with another name may begin with a table's.
+    """
+    own = tuple(one.lower() for one in column if one not in _INSIDE) or column
+    for path in referenced_columns(expression):
+        for start in range(1 if path[0] in known else len(path)):
+            one = tuple(name for name in path[start:] if name not in _INSIDE) or path[start:]
+            if one[: len(own)] == own or own[: len(one)] == one:
+                return True
+    return False

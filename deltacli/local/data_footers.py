@@ -15,6 +15,7 @@ from deltacli.delta.data_files import DataColumn, DataFooter
 from deltacli.delta.scan import Places
 from deltacli.errors import DeltaCliError
 
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _FILE_ID = b"PARQUET:field_id"
 _NAMES = {
     pa.string(): "string",
@@ -69,7 +70,7 @@ def _leaves(fields: Any, above: tuple[str, ...]) -> Iterator[DataColumn]:
 def _leaf(field: Any, kind: Any, path: tuple[str, ...]) -> Iterator[DataColumn]:
     if pa.types.is_struct(kind):
         yield from _leaves(kind, path)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    elif any(is_kind(kind) for is_kind in _LISTS):
         yield from _leaf(kind.value_field, kind.value_type, (*path, "element"))
     elif pa.types.is_map(kind):
         yield from _leaf(kind.key_field, kind.key_type, (*path, "key"))

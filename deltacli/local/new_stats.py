@@ -18,6 +18,7 @@ from deltacli.delta.stats_schema import has_min_max
 _MOST_LETTERS = 32
 _LAST_LETTER = "\U0010ffff"
 _MILLISECOND = timedelta(milliseconds=1)
+_LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, 998_999)
 
 
 class NewStats:
@@ -71,7 +72,12 @@ class _Leaf:
             self._has_bounds = False
             return
         ends = pc.min_max(values)
-        low, high = (_value(ends[side]) for side in ("min", "max"))
+        try:
+            low, high = (_value(ends[side]) for side in ("min", "max"))
+        except (OverflowError, ValueError):
+            # Python knows no year 10000, and neither do the texts of statistics.
+            self._has_bounds = False
+            return
         self._low = low if self._low is None or low < self._low else self._low
         self._high = high if self._high is None or high > self._high else self._high
 
@@ -117,6 +123,8 @@ def _text_of(value: Any, *, up: bool) -> Any:
     if isinstance(value, datetime):
         cut = value.replace(microsecond=value.microsecond // 1000 * 1000)
         if up and cut != value:
+            if cut.year == 9999 and cut.replace(tzinfo=None) > _LAST_MOMENT:
+                return None
             cut += _MILLISECOND
         text = cut.replace(tzinfo=None).isoformat(timespec="milliseconds")
         return f"{text}Z" if value.tzinfo else text

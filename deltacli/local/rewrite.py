@@ -24,12 +24,15 @@ from deltacli.delta.data_files import NewFile, Target, new_name
 from deltacli.delta.paths import file_location
 from deltacli.delta.scan import Places, Rows, ScanFile
 from deltacli.delta.schema import Array, DataType, Map, Struct
+from deltacli.delta.widening import is_readable_change
 from deltacli.errors import CorruptLog, FileMissing, StorageError
+from deltacli.local.data_footers import type_name
 from deltacli.local.new_stats import NewStats
 from deltacli.local.scan import find_column, rows_that_count, shaped
 from deltacli.storage import LogStore
 
 _ID = "delta.columnMapping.id"
+_FILE_ID = b"PARQUET:field_id"
 _GROUP_BYTES = 128 << 20
 _BATCH = 16_384
 
@@ -91,6 +94,11 @@ def _write(
         if (found := find_column(file.schema_arrow, field, target.mode)) is not None
     ]
     schema = pa.schema([_arrow_field(field, target.mode) for _, field in fields])
+    by_id = target.mode == "id"
+    if by_id and not any(_FILE_ID in (one.metadata or {}) for one in file.schema_arrow):
+        raise TypeError("its columns have no ids, which the table goes by")
+    for found, field in fields:
+        _check_types(found.type, schema.field(field.name).type, by_id=by_id)
     codec = file.metadata.row_group(0).column(0).compression.lower()
     scratch = store.scratch(name)
     stats = NewStats(target.indexed, has_tight_bounds=target.has_vectors)
@@ -120,7 +128,7 @@ def _write(
         with contextlib.suppress(OSError):
             os.unlink(scratch)
     modified_ms = store.stat(name).modified_ms or 0
-    return NewFile(quote(name, safe="/=!$&'()*+,;:@~"), size, modified_ms, expected, stats.text())
+    return NewFile(quote(name, safe="/=!$&'()*+,;@~"), size, modified_ms, expected, stats.text())
 
 
 def _groups(
@@ -130,7 +138,7 @@ def _groups(
     held: list[Any] = []
     size = 0
     names = [found.name for found, _ in fields]
-    for rows in rows_that_count(file, one, names, _BATCH):
+    for rows in _readable(rows_that_count(file, one, names, _BATCH), one.location):
         columns = [shaped(rows.column(found.name), field.type, mode) for found, field in fields]
         held.append(pa.Table.from_arrays(columns, schema=schema))
         size += held[-1].nbytes
@@ -139,6 +147,54 @@ def _groups(
             held, size = [], 0
     if held:
         yield pa.concat_tables(held).combine_chunks()
+
+
+def _readable(batches: Iterator[Any], location: str) -> Iterator[Any]:
+    """Broken pages are the old file's fault, not that of the new one."""
+    try:
+        yield from batches
+    except (OSError, pa.ArrowException) as error:
+        raise CorruptLog(
+            f"the data file {location} cannot be rewritten: {str(error).splitlines()[0]}",
+            hint="restore the file; nothing was changed",
+            location=location,
+        ) from error
+
+
+def _check_types(stored: Any, wanted: Any, *, by_id: bool) -> None:
+    """Raise TypeError for values that would be changed, and fields that would be lost."""
+    if pa.types.is_struct(wanted) and pa.types.is_struct(stored):
+        if by_id and any(_FILE_ID not in (one.metadata or {}) for one in stored):
+            raise TypeError("fields of a struct have no ids, which the table goes by")
+        kinds = {one.name.lower(): one.type for one in wanted}
+        for one in stored:
+            if not by_id and one.name.lower() in kinds:
+                _check_types(one.type, kinds[one.name.lower()], by_id=by_id)
+    elif pa.types.is_list(wanted):
+        if hasattr(stored, "value_type"):
+            _check_types(stored.value_type, wanted.value_type, by_id=by_id)
+    elif pa.types.is_map(wanted) and pa.types.is_map(stored):
+        _check_types(stored.key_type, wanted.key_type, by_id=by_id)
+        _check_types(stored.item_type, wanted.item_type, by_id=by_id)
+    elif not _is_same_kind(stored, wanted):
+        raise TypeError(f"it has {stored} where the table has {wanted}")
+
+
+def _is_same_kind(stored: Any, wanted: Any) -> bool:
+    """Equal types, wider ones, and what writers are known to store in their place."""
+    types = pa.types
+    old, new = type_name(stored), type_name(wanted)
+    if old == new or is_readable_change(old, new) or types.is_null(stored):
+        return True
+    return any(
+        kind(stored) and kind(wanted)
+        # A byte may lie in a file as an integer; casting checks that it fits.
+        for kind in (types.is_integer, types.is_timestamp, _is_text)
+    )
+
+
+def _is_text(kind: Any) -> bool:
+    return type_name(kind) in ("string", "binary") or "view" in str(kind)
 
 
 def _arrow_field(field: Any, mode: str) -> Any:

@@ -187,12 +187,24 @@ def _changes_removed(plan: DropPlan) -> Change:
         "configuration": configuration,
     }
     columns = {"columns": json_text.dump(list(plan.columns)).decode()}
-    return Change("DROP FEATURE", columns, lambda _: [{"metaData": body}])
+    return Change(
+        "DROP FEATURE",
+        columns,
+        lambda _: [{"metaData": body}],
+        is_blind_append=False,
+        reads_table=True,
+    )
 
 
 def _feature_removed(plan: DropPlan) -> Change:
     protocol = plan.snapshot.protocol
     for name in plan.features:
         protocol = without_feature(protocol, name)
-    parameters = {"featureName": ",".join(plan.features), "truncateHistory": True}
-    return Change("DROP FEATURE", parameters, lambda _: [{"protocol": protocol_body(protocol)}])
+    body = protocol_body(protocol)
+    return Change(
+        "DROP FEATURE",
+        {"featureName": ",".join(plan.features), "truncateHistory": False},
+        lambda _: [{"protocol": body}],
+        is_blind_append=False,
+        reads_table=True,
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from deltacli.delta.actions import Json
-from deltacli.delta.commit import Change, Committed
+from deltacli.delta.commit import Change, Committed, Moment
 from deltacli.delta.data_files import DataColumn, DataFooter, replacement, rewrite_target
 from deltacli.delta.engine import Engine, FileBatch
 from deltacli.delta.paths import decode_path, file_location
@@ -129,7 +129,8 @@ def find_narrow(
     """Look into the footer of every live file."""
     files = Files(snapshot, options)
     known = dict(_leaves(files.schema, (), (), is_mapped=snapshot.mapped_schema is not None))
-    ids = {one[2]: one for one in known.values() if one[2] is not None}
+    by_id = snapshot.setting("delta.columnMapping.mode") == "id"
+    ids = {one[2]: one for one in known.values() if by_id and one[2] is not None}
     root = snapshot.store.location
     narrow: list[NarrowFile] = []
     unreadable: list[tuple[str, str]] = []
@@ -262,7 +263,6 @@ def apply_rewrite(
     options: Mapping[str, str],
     *,
     log_engine: Callable[[], Engine],
-    now_ms: int,
 ) -> RewriteResult:
     """Write all new files, then commit them and the removal of the old ones at once.
 
@@ -272,9 +272,11 @@ def apply_rewrite(
     adds = [one.add for one in plan.status.files]
     places = Files(snapshot, options).places
     written = engine.rewrite_files(places, rewrite_target(snapshot), adds)
-    actions: list[dict[str, Json]] = []
-    for old, new in zip(adds, written, strict=True):
-        actions += replacement(old, new, now_ms)
+
+    def actions(moment: Moment) -> list[dict[str, Json]]:
+        pairs = zip(adds, written, strict=True)
+        return [one for pair in pairs for one in replacement(*pair, moment.timestamp_ms)]
+
     added = [one for one in written if one is not None]
     metrics = {
         "numRemovedFiles": str(len(adds)),
@@ -285,7 +287,7 @@ def apply_rewrite(
     change = Change(
         "REORG",
         {"predicate": "[]"},
-        lambda _: actions,
+        actions,
         metrics,
         isolation="SnapshotIsolation",
         is_blind_append=False,

@@ -14,7 +14,7 @@ from typing import Any
 from deltacli.delta import json_text
 from deltacli.delta.actions import Protocol
 from deltacli.delta.checkpoint import metadata_body, protocol_body
-from deltacli.delta.column_paths import Place, Tree, fields_of, find_leaf
+from deltacli.delta.column_paths import Place, Tree, fields_of, find_leaf, leaf_at
 from deltacli.delta.commit import Change, Committed, Moment
 from deltacli.delta.engine import Engine
 from deltacli.delta.features import with_features
@@ -62,6 +62,7 @@ class Widening:
     """One change. `field_path` is the way inside lists and maps, if there is one."""
 
     column: str
+    path: tuple[str, ...]
     field_path: str | None
     from_type: str
     to_type: str
@@ -111,12 +112,12 @@ class WidenPlan:
             begin += ", and lock out clients without the table feature"
         return f"{begin}?"
 
-    def document(self, committed: Committed | None = None) -> Document:
+    def document(self, committed: Committed | None = None, *, is_dry_run: bool = True) -> Document:
         version = committed.version if committed else self.snapshot.version
         values = {
             "location": self.snapshot.store.location,
             "version": version,
-            "dryRun": committed is None,
+            "dryRun": is_dry_run and committed is None,
             "changes": [one.values() for one in self.widenings],
             "enabled": self.enables,
             "protocolBefore": protocol_body(self.snapshot.protocol),
@@ -145,9 +146,9 @@ class WidenPlan:
         tree = _schema_tree(self.snapshot)
         is_preview = PREVIEW in self.snapshot.features
         for one in self.widenings:
-            place = find_leaf(tree, one.column)
+            place = leaf_at(tree, one.path, one.column)
             place.holder[place.key] = one.to_type
-            metadata = place.field.setdefault("metadata", {})
+            metadata = place.field["metadata"] = place.field.get("metadata") or {}
             metadata[CHANGES] = [
                 *(metadata.get(CHANGES) or []),
                 one.entry(version if is_preview else None),
@@ -174,7 +175,7 @@ class WidenPlan:
             properties = {PROPERTY: self.configuration[PROPERTY]}
             return "SET TBLPROPERTIES", {"properties": json_text.dump(properties).decode()}
         tree = json_text.load_faithful(self.schema_string().encode())
-        told = [_told(find_leaf(tree, one.column)) for one in self.widenings]
+        told = [_told(leaf_at(tree, one.path, one.column)) for one in self.widenings]
         if len(told) == 1:
             return "CHANGE COLUMN", {"column": json_text.dump(told[0]).decode()}
         return "CHANGE COLUMNS", {"columns": json_text.dump(told).decode()}
@@ -207,7 +208,7 @@ def plan_widen(snapshot: Snapshot, wishes: Sequence[Wish], *, enable: bool = Fal
     targets = [(place, _target(place, wish)) for place, wish in found]
     changing = [(place, target) for place, target in targets if place.type != target]
     widenings = tuple(
-        Widening(place.text, ".".join(place.inside) or None, place.type, target)
+        Widening(place.text, place.path, ".".join(place.inside) or None, place.type, target)
         for place, target in changing
     )
     already = tuple(place.text for place, target in targets if place.type == target)
@@ -265,8 +266,10 @@ def _enabled(
     """Configuration and protocol, with the feature (W-11, W-12, W-21, W-60, W-61)."""
     configuration = dict(snapshot.metadata.configuration)
     is_on = configuration.get(PROPERTY, "").strip().lower() == "true"
-    has_feature = bool({STABLE, PREVIEW} & set(snapshot.features))
-    missing = set() if has_feature else {STABLE}
+    readers, writers = snapshot.protocol.reader_features, snapshot.protocol.writer_features
+    has_feature = bool({STABLE, PREVIEW} & set(readers or ()) & set(writers or ()))
+    # One that is in one list only is completed.
+    missing = set() if has_feature else {PREVIEW if PREVIEW in snapshot.features else STABLE}
     if any(one.to_type == "timestamp_ntz" for one in widenings) and (
         "timestampNtz" not in snapshot.features
     ):
@@ -327,13 +330,11 @@ def _warnings(plan: WidenPlan, tree: Tree) -> Iterator[str]:
     if configuration.get("delta.compatibility.symlinkFormatManifest.enabled") == "true":
         yield "symlink manifests and what reads them know nothing of the new type"
     for one in plan.widenings:
-        metadata = find_leaf(tree, one.column).field.get("metadata") or {}
+        metadata = leaf_at(tree, one.path, one.column).field.get("metadata") or {}
         if any("bloomFilter" in key for key in metadata):
             yield f"{one.column} has a bloom filter index, which was made for {one.from_type}"
         default = metadata.get(_DEFAULT)
-        if isinstance(default, str) and not re.fullmatch(
-            r"(?i)null|-?\d+(\.\d+)?", default.strip()
-        ):
+        if isinstance(default, str) and not _PLAIN_DEFAULT.fullmatch(default.strip()):
             yield f"the default of {one.column}, {default}, may not be a {one.to_type}"
 
 
@@ -345,24 +346,30 @@ def _check_itself(plan: WidenPlan) -> None:
     parse_schema(text)
     undone: Tree = json_text.load_faithful(text.encode())
     for one in plan.widenings:
-        place = find_leaf(undone, one.column)
+        place = leaf_at(undone, one.path, one.column)
         if place.type != one.to_type:
             raise AssertionError(f"{one.column} is {place.type} after the change")
         place.holder[place.key] = one.from_type
         place.field["metadata"][CHANGES].pop()
-        if not place.field["metadata"][CHANGES]:
-            del place.field["metadata"][CHANGES]
-    for _, field in fields_of(undone):
-        if not field.get("metadata"):
-            field.pop("metadata", None)
     before = _schema_tree(plan.snapshot)
-    for _, field in fields_of(before):
-        if not field.get("metadata"):
-            field.pop("metadata", None)
-        elif field["metadata"].get(CHANGES) == []:
-            del field["metadata"][CHANGES]
+    for tree in (undone, before):
+        _without_nothing(tree)
+    for one in plan.widenings:
+        # Another spelling of the old type is the same type.
+        leaf = leaf_at(before, one.path, one.column)
+        leaf.holder[leaf.key] = one.from_type
     if undone != before:
         raise AssertionError("the new schema differs in more than the types")
+
+
+def _without_nothing(tree: Tree) -> None:
+    """No metadata, empty ones and null are the same."""
+    for _, field in fields_of(tree):
+        metadata = field.get("metadata") or {}
+        if not metadata.get(CHANGES):
+            metadata.pop(CHANGES, None)
+        if not metadata:
+            field.pop("metadata", None)
 
 
 __all__ = ["FIELDS", "WidenPlan", "Widening", "Wish", "apply_widen", "plan_widen"]

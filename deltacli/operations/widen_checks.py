@@ -24,7 +24,9 @@ _ICEBERG = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 
 
 def check_change(snapshot: Snapshot, tree: Tree, place: Place, target: str) -> None:
-    _check_column(place)
+    for path, field in fields_of(tree):
+        if place.names[: len(path)] == path:
+            _check_column(place, field.get("metadata") or {})
     iceberg = [one for one in _ICEBERG if one in snapshot.features]
     if iceberg and not is_for_iceberg(place.type, target):
         raise Refused(
@@ -55,8 +57,8 @@ def check_matrix(place: Place, target: str) -> None:
     )
 
 
-def _check_column(place: Place) -> None:
-    metadata = place.field.get("metadata") or {}
+def _check_column(place: Place, metadata: Tree) -> None:
+    """What a column, or one around it, says of itself."""
     if any(key.startswith(_IDENTITY) for key in metadata):
         raise Refused(
             f"{place.text} is an identity column: its type is long for good",
@@ -82,8 +84,9 @@ def _check_column(place: Place) -> None:
 def _check_references(snapshot: Snapshot, tree: Tree, place: Place) -> None:
     """Expressions were written for the old type (W-15 … W-17)."""
     column = place.names
+    known = {one["name"].lower() for one in tree["fields"]}
     for key, expression in snapshot.metadata.configuration.items():
-        if key.lower().startswith(_CONSTRAINT) and speaks_of(expression, column):
+        if key.lower().startswith(_CONSTRAINT) and speaks_of(expression, column, known):
             raise Refused(
                 f"{place.text} is used by the constraint {key[len(_CONSTRAINT) :]}: {expression}",
                 hint="drop the constraint, widen, and add it again",
@@ -92,13 +95,13 @@ def _check_references(snapshot: Snapshot, tree: Tree, place: Place) -> None:
         metadata = field.get("metadata") or {}
         name = ".".join(path)
         generated = metadata.get(_GENERATED)
-        if isinstance(generated, str) and speaks_of(generated, column):
+        if isinstance(generated, str) and speaks_of(generated, column, known):
             raise Refused(
                 f"{place.text} is used by the generated column {name}: {generated}",
                 hint="columns that others are generated from keep their type",
             )
         invariant = metadata.get(_INVARIANTS)
-        if isinstance(invariant, str) and speaks_of(_expression_of(invariant), column):
+        if isinstance(invariant, str) and speaks_of(_expression_of(invariant), column, known):
             raise Refused(
                 f"{place.text} is used by the invariant of {name}: {_expression_of(invariant)}",
                 hint="drop it first with an engine",

@@ -17,14 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deltacli.delta.data_files import rewrite_target
 from deltacli.delta.engine import FileBatch
 from deltacli.delta.paths import decode_path
 from deltacli.delta.scan import Files
 from deltacli.delta.snapshot import Snapshot, load_snapshot
-from deltacli.errors import Conflict, DeltaCliError, Refused
+from deltacli.errors import Conflict, CorruptLog, DeltaCliError, Refused
 from deltacli.local.engine import LocalEngine
 from deltacli.local.scan import read_rows
-from deltacli.operations.drop_widening import apply_drop, plan_drop
+from deltacli.operations.drop_widening import DropPlan, apply_drop, plan_drop
 from deltacli.operations.narrow import (
     RewriteResult,
     Status,
@@ -93,7 +94,7 @@ def status(store: LogStore) -> Status:
 
 def rewrite(store: LogStore, found: Status | None = None) -> RewriteResult:
     plan = plan_rewrite(found or status(store))
-    return apply_rewrite(plan, LocalEngine(), {}, log_engine=LocalEngine, now_ms=NOW_MS)
+    return apply_rewrite(plan, LocalEngine(), {}, log_engine=LocalEngine)
 
 
 def rows_of(store: LogStore) -> Any:
@@ -199,6 +200,133 @@ def test_what_others_append_meanwhile_stays(place: Path) -> None:
     assert "late.parquet" in live(store)
 
 
+def put(store: LogStore, version: int, *actions: Any) -> None:
+    """Another writer's commit."""
+    text = "\n".join(json.dumps(one) for one in actions)
+    store.put(f"_delta_log/{version:020}.json", text.encode())
+
+
+@pytest.mark.parametrize("spelling", ["2%2Eparquet", "2.parquet"])
+def test_a_file_is_the_same_in_every_spelling(place: Path, spelling: str) -> None:
+    store = LocalStore(str(place))
+    found = status(store)
+    put(store, 2, remove_of(spelling, NOW_MS))
+    with pytest.raises(Conflict, match="changed the file"):
+        rewrite(store, found)
+
+
+def test_rows_that_are_tracked_from_now_on_are_a_conflict(place: Path) -> None:
+    store = LocalStore(str(place))
+    found = status(store)
+    put(store, 2, features("deletionVectors", "typeWidening", "rowTracking", "domainMetadata"))
+    with pytest.raises(Conflict, match="rowTracking"):
+        rewrite(store, found)
+
+
+def test_iceberg_and_variants_are_left_to_others(tmp_path: Path) -> None:
+    table = TableBuilder(LocalStore(str(tmp_path / "a")))
+    table.commit(features("columnMapping", "icebergCompatV2", "typeWidening"), metadata())
+    with pytest.raises(Refused, match="icebergCompatV2"):
+        plan_rewrite(status(table.store))
+    table = TableBuilder(LocalStore(str(tmp_path / "b")))
+    table.commit(features("variantType", "typeWidening"), metadata(column("v", "variant")))
+    with pytest.raises(Refused, match="it is variant"):
+        plan_rewrite(status(table.store))
+
+
+def one_file(place: Path, data: Any, kind: str, path: str = "f.parquet") -> LocalStore:
+    """A table of one file with one column `c`."""
+    table = TableBuilder(LocalStore(str(place)))
+    target = place / decode_path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"c": data}), target)
+    table.commit(features("typeWidening", "timestampNtz"),
+                 metadata(column("c", kind), configuration={"delta.enableTypeWidening": "true"}),
+                 add(path, target.stat().st_size, len(data)))  # fmt: skip
+    return LocalStore(str(place))
+
+
+def test_folders_that_look_like_a_scheme_stay_folders(tmp_path: Path) -> None:
+    store = one_file(tmp_path, pa.array([1, 2], pa.int32()), "long", "d%3Ax/f.parquet")
+    before = rows_of(store)
+    rewrite(store)
+    assert rows_of(store) == before
+    assert all(path.startswith("d%3Ax/") for path in live(store))
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp_ntz"])
+def test_the_end_of_time_has_no_bounds(tmp_path: Path, kind: str) -> None:
+    days = pa.array([0, 2_932_896], pa.int32()).cast(pa.date32())
+    store = one_file(tmp_path, days, "timestamp_ntz")
+    if kind == "date":
+        rewrite(store)
+        return
+    other = tmp_path / "late"
+    table = TableBuilder(LocalStore(str(other)))
+    other.mkdir(exist_ok=True)
+    late = pa.table({"c": pa.array([253402300799999999], pa.timestamp("us")),
+                     "n": pa.array([1], pa.int32())})  # fmt: skip
+    pq.write_table(late, other / "f.parquet")
+    table.commit(features("typeWidening", "timestampNtz"),
+                 metadata(column("c", "timestamp_ntz"), column("n", "long")),
+                 add("f.parquet", (other / "f.parquet").stat().st_size, 1))  # fmt: skip
+    rewrite(table.store)
+    (item,) = load(table.store).files("add", ("path", "stats"))
+    stats = json.loads(item["stats"])  # type: ignore[index]
+    assert "c" not in stats["maxValues"]
+    assert stats["maxValues"]["n"] == 1
+
+
+def test_ids_of_other_tables_do_not_count(tmp_path: Path) -> None:
+    """In mode `name` a column is found by its name, whatever ids its file has."""
+    field = pa.field("c", pa.int32(), metadata={"PARQUET:field_id": "7"})
+    table = TableBuilder(LocalStore(str(tmp_path)))
+    pq.write_table(pa.table([pa.array([1], pa.int32())], schema=pa.schema([field])),
+                   tmp_path / "f.parquet")  # fmt: skip
+    own = [column("c", "long", **{"delta.columnMapping.id": 1,
+                                  "delta.columnMapping.physicalName": "c"}),
+           column("d", "string", **{"delta.columnMapping.id": 7,
+                                    "delta.columnMapping.physicalName": "d"})]  # fmt: skip
+    table.commit(features("typeWidening", "columnMapping"),
+                 metadata(*own, configuration={"delta.columnMapping.mode": "name"}),
+                 add("f.parquet", (tmp_path / "f.parquet").stat().st_size, 1))  # fmt: skip
+    assert len(status(table.store).files) == 1
+
+
+def test_lists_of_one_length_are_lists(tmp_path: Path) -> None:
+    data = pa.array([[1, 2], [3, 4]], pa.list_(pa.int32(), 2))
+    kind: Any = {"type": "array", "elementType": "long", "containsNull": True}
+    store = one_file(tmp_path, data, kind)
+    assert [one.columns[0].column for one in status(store).files] == ["c.element"]
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (pa.array([2], pa.int32()), "boolean"),
+        (pa.array([1.5], pa.float64()), "long"),
+        (pa.array(["1"]), "long"),
+    ],
+)
+def test_values_that_would_change_are_not_rewritten(tmp_path: Path, data: Any, kind: str) -> None:
+    store = one_file(tmp_path, data, kind)
+    (body,) = [dict(one) for one in load(store).files("add", ("path",))]  # type: ignore[arg-type]
+    with pytest.raises(CorruptLog, match="cannot be rewritten"):
+        LocalEngine().rewrite_files(Files(load(store)).places, rewrite_target(load(store)), [body])
+
+
+def test_broken_pages_are_the_old_files_fault(place: Path) -> None:
+    store = LocalStore(str(place))
+    content = bytearray((place / "2.parquet").read_bytes())
+    content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
+    found = status(store)
+    (place / "2.parquet").write_bytes(bytes(content))
+    before = sorted(place.rglob("*"))
+    with pytest.raises(CorruptLog, match=r"2\.parquet"):
+        rewrite(store, found)
+    assert sorted(place.rglob("*")) == before
+
+
 # -- dropping ----------------------------------------------------------------------------
 
 
@@ -238,6 +366,22 @@ def test_a_version_in_a_checkpoint_alone_still_needs_it(place: Path, deltacli: D
         os.unlink(place / "_delta_log" / f"{version:020}.json")
     plan = plan_drop(status(store))
     assert (plan.needed_by, plan.drops) == (2, False)
+
+
+def test_what_comes_meanwhile_stops_the_dropping(place: Path) -> None:
+    """A narrow file may come back, and another change be recorded."""
+    store = LocalStore(str(place))
+    rewrite(store)
+    first = plan_drop(status(store))
+    put(store, 3, add("2.parquet", 100, 60, dataChange=False))
+    with pytest.raises(Conflict, match="added files"):
+        apply_drop(first, LocalEngine)
+    os.unlink(place / "_delta_log" / f"{3:020}.json")
+    apply_drop(first, LocalEngine)
+    second = DropPlan(load(store), ("typeWidening",), (), False, None)
+    put(store, 4, metadata(column("id", "long")))
+    with pytest.raises(Conflict, match="metadata"):
+        apply_drop(second, LocalEngine)
 
 
 # -- faults ------------------------------------------------------------------------------

@@ -276,7 +276,7 @@ def test_what_was_written_for_the_old_type_forbids_a_new_one(
     [
         ("a > 0 AND b.c < 1", {("a",), ("b", "c")}),
         ("`x.y`.z is null or length(name) > 3", {("x.y", "z"), ("name",)}),
-        ("t = 'c is > 1' and \"c\" = d -- c", {("t",), ("d",)}),
+        ("t = 'c is > 1' and \"D e\" = r'\\' -- c", {("t",), ("d e",)}),
         ("/* c */ m['c'] = arr[0].f", {("m",), ("arr",)}),
         ("exists(arr, x -> x > 1e5)", {("arr",), ("x",)}),
     ],
@@ -675,3 +675,84 @@ def test_partition_values_are_read_as_the_new_type(table: TableBuilder) -> None:
     assert "add" not in done
     (one,) = Files(load(table.store)).live()
     assert one.partition == {"c": datetime(2024, 2, 29)}
+
+
+# -- odd tables --------------------------------------------------------------------------
+
+
+def test_names_with_blanks_are_other_names(table: TableBuilder) -> None:
+    own = (column("a", "integer"), column(" a", "integer"))
+    table.commit(features("typeWidening"), metadata(*own, configuration=ON))
+    (one,) = plan(load(table.store), "` a`", "long").widenings
+    assert one.path == (" a",)
+    schema = json.loads(plan(load(table.store), "` a`", "long").schema_string(1))
+    assert [field["type"] for field in schema["fields"]] == ["integer", "long"]
+
+
+@pytest.mark.parametrize("key", ["delta.generationExpression", "delta.invariants"])
+def test_what_is_said_of_a_struct_counts_for_its_fields(table: TableBuilder, key: str) -> None:
+    own = column("s", struct(column("a", "integer")), **{key: "named_struct('a', 1)"})
+    table.commit(features("typeWidening", "generatedColumns", "invariants"),
+                 metadata(own, configuration=ON))  # fmt: skip
+    with pytest.raises(Refused, match=r"is a generated column|has an invariant"):
+        plan(load(table.store), "s.a", "long")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"C" > 0', "c.b < 1", "t.c < 1", "1c < 10", "r'\\' = x or c < 10", "array_max(c.d) < 9"],
+)
+def test_references_are_found_in_all_spellings(table: TableBuilder, text: str) -> None:
+    kind = array(struct(column("b", "integer"), column("d", "integer")))
+    name = "1c" if text.startswith("1c") else "c"
+    own = [column(name, "integer") if "c." not in text or "t." in text else column("c", kind)]
+    settings = {**ON, "delta.constraints.k": text}
+    table.commit(features("typeWidening", "checkConstraints"),
+                 metadata(*own, configuration=settings))  # fmt: skip
+    path = name if own[0]["type"] == "integer" else f"c.element.{'d' if 'd' in text else 'b'}"
+    with pytest.raises(Refused, match="constraint k"):
+        plan(load(table.store), path, "long")
+
+
+def test_a_column_of_the_same_name_inside_another_is_another(table: TableBuilder) -> None:
+    own = [column("a", "integer"), column("s", struct(column("a", "integer")))]
+    settings = {**ON, "delta.constraints.k": "s.a > 1"}
+    table.commit(features("typeWidening", "checkConstraints"),
+                 metadata(*own, configuration=settings))  # fmt: skip
+    assert plan(load(table.store), "a", "long").widenings
+    with pytest.raises(Refused, match="constraint k"):
+        plan(load(table.store), "s.a", "long")
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer", "readers", "writers"),
+    [(1, 7, None, ["typeWidening"]), (3, 7, ["typeWidening"], []), (3, 7, [], ["typeWidening"])],
+)
+def test_the_feature_must_be_in_both_lists(
+    table: TableBuilder, reader: int, writer: int, readers: Any, writers: Any
+) -> None:
+    """W-11."""
+    body = {"minReaderVersion": reader, "minWriterVersion": writer, "writerFeatures": writers}
+    if readers is not None:
+        body["readerFeatures"] = readers
+    table.commit({"protocol": body}, metadata(column("c", "integer"), configuration=ON))
+    snapshot = load(table.store)
+    with pytest.raises(Refused):
+        plan(snapshot, "c", "long")
+    if not any("readerFeatures" in one for one in snapshot.warnings):
+        after = plan(snapshot, "c", "long", enable=True).protocol
+        assert after.reader_features == after.writer_features == ("typeWidening",)
+
+
+@pytest.mark.parametrize("own", [None, {}, {"delta.typeChanges": None}, {"delta.typeChanges": []}])
+def test_metadata_that_is_nothing_is_no_trouble(table: TableBuilder, own: Any) -> None:
+    action = metadata(configuration=ON)
+    field = {"name": "c", "type": "decimal(5, 2)", "nullable": True, "metadata": own}
+    action["metaData"]["schemaString"] = json.dumps(struct(field))
+    table.commit(features("typeWidening"), action)
+    assert not plan(load(table.store), "c", "decimal(5,2)").changes_anything
+    done = do(load(table.store), "c", "decimal(7,2)")
+    (changed,) = json.loads(done["metaData"]["schemaString"])["fields"]
+    assert changed["metadata"]["delta.typeChanges"] == [
+        {"fromType": "decimal(5,2)", "toType": "decimal(7,2)"}
+    ]

@@ -141,7 +141,7 @@ def _widen(
     plan = plan_widen(snapshot, wishes, enable=enable)
     session.warn(plan.warnings)
     if dry_run or not plan.changes_anything:
-        session.show(plan.document())
+        session.show(plan.document(is_dry_run=dry_run))
     elif session.confirm(plan.document(), plan.question, yes=yes):
         plan, committed = apply_widen(plan, wishes, session.engine, enable=enable)
         session.show(plan.document(committed))
@@ -150,6 +150,8 @@ def _widen(
 
 def _status(session: Session, found: Status) -> None:
     session.show_reports([found.report()])
+    if not found.files and not found.unreadable:
+        session.note("no file is narrower than the table")
     if found.unreadable:
         path, error = found.unreadable[0]
         raise PartlyDone(
@@ -172,7 +174,6 @@ def _rewrite(session: Session, found: Status, *, dry_run: bool, yes: bool) -> No
                 session.engine(),
                 session.storage_options,
                 log_engine=session.engine,
-                now_ms=session.now_ms,
             )
         session.show(plan.document(done))
         session.warn(done.committed.warnings)
