@@ -49,6 +49,7 @@ class Deletion:
     num_deleted: int = 0
     bytes_deleted: int = 0
     num_directories: int = 0
+    num_unknown: int = 0
     kept: set[str] = field(default_factory=set)
     failures: list[tuple[str, str]] = field(default_factory=list)
     start_version: int | None = None
@@ -213,9 +214,10 @@ def _check_afterwards(plan: VacuumPlan, watch: _Watch, done: Deletion) -> None:
 
 
 def _how_far(plan: VacuumPlan, done: Deletion) -> str:
+    unknown = f" (of {done.num_unknown:,} more it is not known)" if done.num_unknown else ""
     return (
-        f"{done.num_deleted:,} of {plan.num_files:,} files are deleted, the table is sound; "
-        "run it again to finish"
+        f"{done.num_deleted:,} of {plan.num_files:,} files are deleted{unknown}, the table is "
+        "sound; run it again to finish"
     )
 
 
@@ -234,11 +236,13 @@ def _delete_files(
             watch.look_again()
             kept = watch.referenced.intersection(names)
             done.kept |= kept
-            chosen = [name for name in names if name not in kept]
+            chosen = {
+                name: size for name, size in zip(names, lengths, strict=True) if name not in kept
+            }
             with lock:
-                sizes.update(zip(names, lengths, strict=True))
+                sizes.update(chosen)
             if chosen:
-                yield chosen
+                yield list(chosen)
             if on_progress:
                 on_progress("deleting", done.num_deleted, plan.num_files, done.bytes_deleted)
 
@@ -252,7 +256,11 @@ def _delete_files(
                     done.bytes_deleted += size
             done.failures += [(path, error.message) for path, error in failures]
 
-    engine.delete(plan.store, batches(), note)
+    try:
+        engine.delete(plan.store, batches(), note)
+    finally:
+        # An engine that died with its work has not told of all that it began.
+        done.num_unknown = len(sizes)
 
 
 class _Watch:

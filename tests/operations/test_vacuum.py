@@ -1283,3 +1283,20 @@ def test_names_with_colons_are_explained(local_table: TableBuilder) -> None:
     local_table.start()
     put(local_table, "a:b.parquet")
     assert explain(local_table, "a:b.parquet")["decision"] == "deleted"
+
+
+def test_what_an_engine_left_untold_is_not_claimed(table: TableBuilder) -> None:
+    class Dying(LocalEngine):
+        def delete(self, store: Any, batches: Any, on_done: Any) -> None:
+            next(batches)
+            raise KeyboardInterrupt
+
+    table.start(add(put(table, "live")), at_ms=NOW_MS - 20 * DAY_MS)
+    put(table, "a")
+    put(table, "b")
+    made = plan(table)
+    assert isinstance(table.store, MemoryStore)
+    table.store.now_ms = NOW_MS
+    done = apply_vacuum(made, Dying, now_ms=lambda: NOW_MS)
+    assert done.stopped is not None
+    assert "0 of 2 files are deleted (of 2 more it is not known)" in done.stopped.message
