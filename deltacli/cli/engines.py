@@ -68,6 +68,6 @@ class EngineWish:
         why = (
             "it was asked for"
             if self.choice is Choice.LOCAL
-            else ("on one machine it is the faster one at every size")
+            else ("on one machine Spark is not faster")
         )
         return f"the log is read by the local engine (pyarrow): {why}"
