@@ -214,7 +214,7 @@ def _check_afterwards(plan: VacuumPlan, watch: _Watch, done: Deletion) -> None:
 
 
 def _how_far(plan: VacuumPlan, done: Deletion) -> str:
-    unknown = f" (of {done.num_unknown:,} more it is not known)" if done.num_unknown else ""
+    unknown = f" (and up to {done.num_unknown:,} more)" if done.num_unknown else ""
     return (
         f"{done.num_deleted:,} of {plan.num_files:,} files are deleted{unknown}, the table is "
         "sound; run it again to finish"
@@ -259,7 +259,7 @@ def _delete_files(
     try:
         engine.delete(plan.store, batches(), note)
     finally:
-        # An engine that died with its work has not told of all that it began.
+        # What was about to begin, or what an engine began that died with its work.
         done.num_unknown = len(sizes)
 
 

@@ -1299,4 +1299,4 @@ def test_what_an_engine_left_untold_is_not_claimed(table: TableBuilder) -> None:
     table.store.now_ms = NOW_MS
     done = apply_vacuum(made, Dying, now_ms=lambda: NOW_MS)
     assert done.stopped is not None
-    assert "0 of 2 files are deleted (of 2 more it is not known)" in done.stopped.message
+    assert "0 of 2 files are deleted (and up to 2 more), the table is sound" in done.stopped.message

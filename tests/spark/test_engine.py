@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,7 @@ from tests.builder import (
 from tests.builder import remove as remove_of
 from tests.conftest import Result
 from tests.operations.test_checkpoint import drop_older_than, rich_table, state_of
+from tests.s3 import s3_store
 from tests.test_golden import GOLDEN, READABLE, UNREFERENCED
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
@@ -341,3 +344,35 @@ def test_the_commands_take_the_engine(
     refused = deltacli("vacuum", place, "--engine", "local", "--spark-master", "local[1]")
     assert refused.code == 2
     assert "--engine local takes no Spark" in refused.stderr
+
+
+# -- an object store ---------------------------------------------------------------------
+
+
+def test_executors_reach_an_object_store(
+    s3_endpoint: str, engine: Callable[[], Engine], tmp_path: Path
+) -> None:
+    """Options travel with the job; listing, deletion and upload are the executors' own."""
+    store = s3_store(s3_endpoint, uuid.uuid4().hex)
+    table = TableBuilder(store)
+    seeded(table, files=300)
+    expected = state_of(load_snapshot(store, LocalEngine))
+    snapshot = load_snapshot(store, engine)
+    assert state_of(snapshot) == expected
+    plan = plan_checkpoint(snapshot, kind="v2", now_ms=NOW_MS)
+    result = apply_checkpoint(plan, engine())
+    assert len(result.files) == 2
+    assert state_of(load_snapshot(store, LocalEngine))["files"] == expected["files"]
+    kept = [f"p={n}/kept" for n in range(3)]
+    gone = [f"p={n % 4}/gone {n}" for n in range(20)] + ["top"]
+    for name in (*kept, *gone, "_hidden/x"):
+        store.put(name, b"x")
+    table.commit(*(add(name) for name in kept))
+    later = time.time_ns() // 1_000_000 + 1000
+    wish = VacuumRequest(retain_ms=0, allow_short_retention=True)
+    made = plan_vacuum(load_snapshot(store, engine), engine, wish, now_ms=later)
+    assert sorted(texts_of(made.found.names)) == sorted(gone)
+    done = apply_vacuum(made, engine, now_ms=lambda: 0)
+    assert (done.num_deleted, done.failures) == (len(gone), [])
+    assert store.look(gone[0]) is None
+    assert store.look(kept[0]) is not None
