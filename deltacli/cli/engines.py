@@ -65,9 +65,6 @@ class EngineWish:
     def reason(self) -> str:
         if self.choice is Choice.SPARK:
             return "the log is read by the spark engine: it was asked for"
-        why = (
-            "it was asked for"
-            if self.choice is Choice.LOCAL
-            else ("on one machine Spark is not faster")
-        )
+        is_asked = self.choice is Choice.LOCAL
+        why = "it was asked for" if is_asked else "on one machine Spark is not faster"
         return f"the log is read by the local engine (pyarrow): {why}"

@@ -52,3 +52,18 @@ def arrow_type(data_type: DataType) -> Any:
     if name.startswith(_AS_BYTES):
         return pa.binary()
     raise NoArrowType(f"columns of type {name} are not read here", hint="name other columns")
+
+
+_NAMES = {kind: name for name, kind in _PLAIN.items() if name != "null"} | {
+    pa.large_string(): "string",
+    pa.large_binary(): "binary",
+}
+
+
+def type_name(kind: Any) -> str:
+    """An Arrow type by the name that Delta has for it; one that Delta has not by its own."""
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    return _NAMES.get(kind) or str(kind)

@@ -135,6 +135,11 @@ def metadata_body(metadata: Metadata) -> dict[str, Any]:
     return body
 
 
+def metadata_action(metadata: Metadata) -> dict[str, Any]:
+    """The action of a commit: also what this program does not know."""
+    return {"metaData": {**metadata_body(metadata), **metadata.extra}}
+
+
 def _txn_body(txn: Txn) -> dict[str, Any]:
     body: dict[str, Any] = {"appId": txn.app_id, "version": txn.version}
     if txn.last_updated is not None:

@@ -7,12 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from deltacli.delta import json_text
+from deltacli.delta.actions import Metadata
 from deltacli.delta.schema import parse_type, type_text
 from deltacli.delta.widening import type_named
 from deltacli.errors import NotFound, Refused, UsageError
 
 Tree = dict[str, Any]
 _STEP = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
+
+
+def schema_tree(metadata: Metadata) -> Tree:
+    """The schema as the log has it, every key and number as it stands. Raises Refused."""
+    if metadata.schema_string is None:
+        raise Refused("the metadata has no schema", hint="such a table cannot be changed")
+    tree: Tree = json_text.load_faithful(metadata.schema_string.encode("utf-8", "surrogatepass"))
+    return tree
 
 
 @dataclass(frozen=True, slots=True)

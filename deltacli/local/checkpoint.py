@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deltacli.delta.arrow_types import type_name
 from deltacli.delta.engine import CheckpointContent, WrittenFile
 from deltacli.errors import StorageError
 from deltacli.local.rows import GROUP_ROWS, Shape, small_rows
@@ -279,20 +280,6 @@ def _read_ahead(rows: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 _GROUP_BYTES = 100 << 20
-_NAMES_OF_TYPES = {
-    pa.string(): "string",
-    pa.int64(): "long",
-    pa.int32(): "integer",
-    pa.int16(): "short",
-    pa.int8(): "byte",
-    pa.bool_(): "boolean",
-    pa.float64(): "double",
-    pa.float32(): "float",
-    pa.date32(): "date",
-    pa.binary(): "binary",
-    pa.timestamp("us", "UTC"): "timestamp",
-    pa.timestamp("us"): "timestamp_ntz",
-}
 
 
 def delta_schema(kind: Any) -> Any:
@@ -316,6 +303,4 @@ def delta_schema(kind: Any) -> Any:
             "elementType": delta_schema(kind.value_type),
             "containsNull": True,
         }
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    return _NAMES_OF_TYPES[kind]
+    return type_name(kind)

@@ -11,27 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deltacli.delta.arrow_types import type_name
 from deltacli.delta.data_files import DataColumn, DataFooter
 from deltacli.delta.scan import Places
 from deltacli.errors import DeltaCliError
 
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _FILE_ID = b"PARQUET:field_id"
-_NAMES = {
-    pa.string(): "string",
-    pa.large_string(): "string",
-    pa.binary(): "binary",
-    pa.large_binary(): "binary",
-    pa.int64(): "long",
-    pa.int32(): "integer",
-    pa.int16(): "short",
-    pa.int8(): "byte",
-    pa.bool_(): "boolean",
-    pa.float64(): "double",
-    pa.float32(): "float",
-    pa.date32(): "date",
-    pa.null(): "void",
-}
 
 
 def read_data_footers(places: Places, locations: Sequence[str]) -> Iterator[DataFooter]:
@@ -78,12 +64,3 @@ def _leaf(field: Any, kind: Any, path: tuple[str, ...]) -> Iterator[DataColumn]:
     else:
         own = (field.metadata or {}).get(_FILE_ID)
         yield DataColumn(path, type_name(kind), int(own) if own is not None else None)
-
-
-def type_name(kind: Any) -> str:
-    """An Arrow type by the name that Delta has for it; one that Delta has not by its own."""
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_timestamp(kind):
-        return "timestamp" if kind.tz else "timestamp_ntz"
-    return _NAMES.get(kind) or str(kind)

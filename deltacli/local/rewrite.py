@@ -19,16 +19,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltacli.delta.actions import Json
-from deltacli.delta.arrow_types import arrow_type
+from deltacli.delta.arrow_types import arrow_type, type_name
 from deltacli.delta.data_files import NewFile, Target, new_name
 from deltacli.delta.paths import file_location
 from deltacli.delta.scan import Places, Rows, ScanFile
 from deltacli.delta.schema import Array, DataType, Map, Struct
 from deltacli.delta.widening import is_readable_change
 from deltacli.errors import CorruptLog, FileMissing, StorageError
-from deltacli.local.data_footers import type_name
 from deltacli.local.new_stats import NewStats
-from deltacli.local.scan import find_column, rows_that_count, shaped
+from deltacli.local.scan import find_column, open_data_file, rows_that_count, shaped
 from deltacli.storage import LogStore
 
 _ID = "delta.columnMapping.id"
@@ -67,11 +66,7 @@ def rewrite_file(places: Places, target: Target, job: tuple[Json, str]) -> NewFi
         one = replace(one, select=lambda: deleted)
     store, path = places.of(location)
     try:
-        with pq.ParquetFile(
-            store.file_path(path) or store.open(path),
-            pre_buffer=False,
-            coerce_int96_timestamp_unit="us",
-        ) as file:
+        with open_data_file(store, path) as file:
             expected = file.metadata.num_rows - (vector or {}).get("cardinality", 0)
             if not expected:
                 return None
@@ -166,10 +161,10 @@ def _check_types(stored: Any, wanted: Any, *, by_id: bool) -> None:
     if pa.types.is_struct(wanted) and pa.types.is_struct(stored):
         if by_id and any(_FILE_ID not in (one.metadata or {}) for one in stored):
             raise TypeError("fields of a struct have no ids, which the table goes by")
-        kinds = {one.name.lower(): one.type for one in wanted}
+        kinds = {_key(one, by_id=by_id): one.type for one in wanted}
         for one in stored:
-            if not by_id and one.name.lower() in kinds:
-                _check_types(one.type, kinds[one.name.lower()], by_id=by_id)
+            if (key := _key(one, by_id=by_id)) in kinds:
+                _check_types(one.type, kinds[key], by_id=by_id)
     elif pa.types.is_list(wanted):
         if hasattr(stored, "value_type"):
             _check_types(stored.value_type, wanted.value_type, by_id=by_id)
@@ -178,6 +173,10 @@ def _check_types(stored: Any, wanted: Any, *, by_id: bool) -> None:
         _check_types(stored.item_type, wanted.item_type, by_id=by_id)
     elif not _is_same_kind(stored, wanted):
         raise TypeError(f"it has {stored} where the table has {wanted}")
+
+
+def _key(field: Any, *, by_id: bool) -> Any:
+    return (field.metadata or {}).get(_FILE_ID) if by_id else field.name.lower()
 
 
 def _is_same_kind(stored: Any, wanted: Any) -> bool:

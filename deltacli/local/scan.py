@@ -18,6 +18,7 @@ from deltacli.delta.bitmaps import BLOCK_ROWS, RowSet
 from deltacli.delta.scan import Files, Rows, ScanFile
 from deltacli.delta.schema import Array, DataType, Field, Map, Struct
 from deltacli.errors import CorruptLog, FileMissing, StorageError
+from deltacli.storage import LogStore
 
 _ID = "delta.columnMapping.id"
 _FILE_ID = b"PARQUET:field_id"
@@ -39,11 +40,7 @@ def _file_rows(
 ) -> Iterator[list[Any]]:
     store, path = files.places.of(one.location)
     try:
-        with pq.ParquetFile(
-            store.file_path(path) or store.open(path),
-            pre_buffer=False,
-            coerce_int96_timestamp_unit="us",
-        ) as file:
+        with open_data_file(store, path) as file:
             stored = {
                 field.name: find_column(file.schema_arrow, field, mode)
                 for field in wanted.fields
@@ -67,6 +64,14 @@ def _file_rows(
             f"the data file {one.path or one.location} cannot be reached: {error}",
             location=one.location,
         ) from error
+
+
+def open_data_file(store: LogStore, path: str) -> Any:
+    return pq.ParquetFile(
+        store.file_path(path) or store.open(path),
+        pre_buffer=False,
+        coerce_int96_timestamp_unit="us",
+    )
 
 
 def rows_that_count(file: Any, one: ScanFile, names: list[str], size: int) -> Iterator[Any]:

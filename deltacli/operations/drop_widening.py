@@ -6,18 +6,18 @@ dropped once the log has no older version left whose readers need it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 from deltacli.delta import json_text
-from deltacli.delta.actions import Json, parse_line
-from deltacli.delta.checkpoint import metadata_body, protocol_body
-from deltacli.delta.column_paths import fields_of
+from deltacli.delta.actions import Metadata, Protocol, parse_metadata
+from deltacli.delta.checkpoint import metadata_action, protocol_body
+from deltacli.delta.column_paths import fields_of, schema_tree
 from deltacli.delta.commit import Change
 from deltacli.delta.engine import Engine
 from deltacli.delta.features import without_feature
+from deltacli.delta.history import find_action
 from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.delta.widening import CHANGES, PREVIEW, PROPERTY, STABLE
 from deltacli.delta.writable import check_writable
@@ -61,6 +61,13 @@ class DropPlan:
         return not self.removes_changes and self.needed_by is None
 
     @property
+    def protocol_after(self) -> Protocol:
+        protocol = self.snapshot.protocol
+        for name in self.features if self.drops else ():
+            protocol = without_feature(protocol, name)
+        return protocol
+
+    @property
     def changes_anything(self) -> bool:
         return self.removes_changes or self.drops
 
@@ -78,11 +85,6 @@ class DropPlan:
         )
 
     def document(self, version: int | None = None, warnings: tuple[str, ...] = ()) -> Document:
-        before = self.snapshot.protocol
-        after = before
-        if self.drops:
-            for name in self.features:
-                after = without_feature(after, name)
         values = {
             "location": self.snapshot.store.location,
             "version": self.snapshot.version if version is None else version,
@@ -92,75 +94,62 @@ class DropPlan:
             "removesChanges": self.removes_changes,
             "dropsFeature": self.drops,
             "neededBy": self.needed_by,
-            "protocolBefore": protocol_body(before),
-            "protocolAfter": protocol_body(after),
+            "protocolBefore": protocol_body(self.snapshot.protocol),
+            "protocolAfter": protocol_body(self.protocol_after),
             "warnings": list(warnings),
         }
         return Document(values, "widen-type --drop-feature")
 
 
-def plan_drop(status: Status) -> DropPlan:
+def plan_drop(status: Status, engine: Callable[[], Engine]) -> DropPlan:
     """Raises Refused as long as files or the table's nature stand against it."""
     snapshot = status.snapshot
     check_writable(snapshot)
     features = tuple(one for one in (STABLE, PREVIEW) if one in snapshot.features)
     if not features:
         raise Refused("the table does not have type widening", hint="there is nothing to drop")
-    if status.unreadable:
-        path, error = status.unreadable[0]
-        raise CorruptLog(
-            f"{len(status.unreadable):,} files cannot be read, for instance {path}: {error}",
-            hint="whether they are narrow cannot be told; restore them first",
-        )
+    status.check_readable()
     if status.files:
         raise Refused(
             f"{len(status.files):,} files still hold narrower types",
             hint="`deltacli widen-type TABLE --rewrite` writes them anew; then run this again",
         )
-    tree = json_text.load_faithful((snapshot.metadata.schema_string or "{}").encode())
-    columns = tuple(
-        ".".join(path)
-        for path, field in fields_of(tree)
-        if (field.get("metadata") or {}).get(CHANGES) is not None
-    )
+    columns = _changed_columns(snapshot.metadata)
     is_set = any(key.lower() == PROPERTY.lower() for key in snapshot.metadata.configuration)
-    return DropPlan(snapshot, features, columns, is_set, _newest_need(snapshot))
+    return DropPlan(snapshot, features, columns, is_set, _newest_need(snapshot, engine))
 
 
-def _newest_need(snapshot: Snapshot) -> int | None:
+def _newest_need(snapshot: Snapshot, engine: Callable[[], Engine]) -> int | None:
     """The newest older version that has recorded changes, as far as the log reaches back."""
     listing = snapshot.whole_listing
     # The versions at which the metadata changed, and whether changes were recorded then.
     points: dict[int, bool] = {}
     oldest = min((v for v, is_so in listing.rebuildable().items() if is_so), default=None)
     if oldest is not None and oldest < snapshot.version:
-        first = load_snapshot(snapshot.store, _local, version=oldest)
-        points[oldest] = _has_changes(metadata_body(first.metadata))
+        first = load_snapshot(snapshot.store, engine, version=oldest)
+        points[oldest] = bool(_changed_columns(first.metadata))
     for version, file in listing.commits.items():
-        for body in _metadata_of(snapshot, file.path):
-            points[version] = _has_changes(body)
+        try:
+            body = find_action(snapshot.store.read(file.path), "metaData")
+            if body is not None:
+                points[version] = bool(_changed_columns(parse_metadata(body)))
+        except ValueError as error:
+            raise CorruptLog(f"{file.path}: {error}", location=file.path) from None
     points[snapshot.version + 1] = False
     versions = sorted(one for one in points if one <= snapshot.version + 1)
     needing = [after - 1 for one, after in pairwise(versions) if points[one]]
     return max((one for one in needing if one < snapshot.version), default=None)
 
 
-def _local() -> Engine:
-    from deltacli.local.engine import LocalEngine
-
-    return LocalEngine()
-
-
-def _metadata_of(snapshot: Snapshot, path: str) -> Iterator[Json]:
-    for line in snapshot.store.read(path).split(b"\n"):
-        if b'"metaData"' in line:
-            action = parse_line(line)
-            if action is not None and action[0] == "metaData":
-                yield action[1]
-
-
-def _has_changes(body: Json) -> bool:
-    return f'"{CHANGES}"' in (body.get("schemaString") or "").replace('\\"', '"')
+def _changed_columns(metadata: Metadata) -> tuple[str, ...]:
+    """The fields that have changes recorded."""
+    if metadata.schema_string is None:
+        return ()
+    return tuple(
+        ".".join(path)
+        for path, field in fields_of(schema_tree(metadata))
+        if (field.get("metadata") or {}).get(CHANGES) is not None
+    )
 
 
 def apply_drop(plan: DropPlan, engine: Callable[[], Engine]) -> tuple[int, tuple[str, ...]]:
@@ -171,40 +160,31 @@ def apply_drop(plan: DropPlan, engine: Callable[[], Engine]) -> tuple[int, tuple
 
 
 def _changes_removed(plan: DropPlan) -> Change:
-    metadata = plan.snapshot.metadata
-    tree: Any = json_text.load_faithful((metadata.schema_string or "{}").encode())
+    before = plan.snapshot.metadata
+    tree = schema_tree(before)
     for _, field in fields_of(tree):
         (field.get("metadata") or {}).pop(CHANGES, None)
     configuration = {
-        key: value
-        for key, value in metadata.configuration.items()
-        if key.lower() != PROPERTY.lower()
+        key: value for key, value in before.configuration.items() if key.lower() != PROPERTY.lower()
     }
-    body = {
-        **metadata_body(metadata),
-        **metadata.extra,
-        "schemaString": json_text.dump(tree).decode(),
-        "configuration": configuration,
-    }
+    after = replace(
+        before, schema_string=json_text.dump(tree).decode(), configuration=configuration
+    )
     columns = {"columns": json_text.dump(list(plan.columns)).decode()}
     return Change(
         "DROP FEATURE",
         columns,
-        lambda _: [{"metaData": body}],
+        lambda _: [metadata_action(after)],
         is_blind_append=False,
         reads_table=True,
     )
 
 
 def _feature_removed(plan: DropPlan) -> Change:
-    protocol = plan.snapshot.protocol
-    for name in plan.features:
-        protocol = without_feature(protocol, name)
-    body = protocol_body(protocol)
     return Change(
         "DROP FEATURE",
         {"featureName": ",".join(plan.features), "truncateHistory": False},
-        lambda _: [{"protocol": body}],
+        lambda _: [{"protocol": protocol_body(plan.protocol_after)}],
         is_blind_append=False,
         reads_table=True,
     )

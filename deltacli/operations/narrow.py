@@ -76,6 +76,16 @@ class Status:
     def size(self) -> int:
         return sum(one.add["size"] for one in self.files)
 
+    def check_readable(self) -> None:
+        """Raise CorruptLog if it is not known of every file what it holds."""
+        if self.unreadable:
+            path, error = self.unreadable[0]
+            raise CorruptLog(
+                f"{len(self.unreadable):,} files cannot be read, for instance {path}: {error}",
+                hint="restore them first; nothing was changed",
+                location=self.snapshot.store.location,
+            )
+
     def report(self) -> Report:
         values = {
             "location": self.snapshot.store.location,
@@ -248,21 +258,14 @@ def plan_rewrite(status: Status) -> RewritePlan:
     """Refuse what must not be rewritten before anything is read."""
     check_writable(status.snapshot)
     rewrite_target(status.snapshot)
-    if status.unreadable:
-        path, error = status.unreadable[0]
-        raise CorruptLog(
-            f"{len(status.unreadable):,} files cannot be read, for instance {path}: {error}",
-            hint="restore them first; nothing was changed",
-        )
+    status.check_readable()
     return RewritePlan(status)
 
 
 def apply_rewrite(
     plan: RewritePlan,
-    engine: Engine,
+    engine: Callable[[], Engine],
     options: Mapping[str, str],
-    *,
-    log_engine: Callable[[], Engine],
 ) -> RewriteResult:
     """Write all new files, then commit them and the removal of the old ones at once.
 
@@ -271,7 +274,7 @@ def apply_rewrite(
     snapshot = plan.status.snapshot
     adds = [one.add for one in plan.status.files]
     places = Files(snapshot, options).places
-    written = engine.rewrite_files(places, rewrite_target(snapshot), adds)
+    written = engine().rewrite_files(places, rewrite_target(snapshot), adds)
 
     def actions(moment: Moment) -> list[dict[str, Json]]:
         pairs = zip(adds, written, strict=True)
@@ -293,7 +296,7 @@ def apply_rewrite(
         is_blind_append=False,
     )
     try:
-        committed = commit_and_checkpoint(snapshot, change, log_engine)
+        committed = commit_and_checkpoint(snapshot, change, engine)
     except (Conflict, Refused):
         # Nothing is in the log. After any other error that is not certain: the files stay.
         snapshot.store.delete_all([decode_path(one.path) for one in added])

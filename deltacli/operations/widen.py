@@ -13,8 +13,8 @@ from typing import Any
 
 from deltacli.delta import json_text
 from deltacli.delta.actions import Protocol
-from deltacli.delta.checkpoint import metadata_body, protocol_body
-from deltacli.delta.column_paths import Place, Tree, fields_of, find_leaf, leaf_at
+from deltacli.delta.checkpoint import metadata_action, protocol_body
+from deltacli.delta.column_paths import Place, Tree, fields_of, find_leaf, leaf_at, schema_tree
 from deltacli.delta.commit import Change, Committed, Moment
 from deltacli.delta.engine import Engine
 from deltacli.delta.features import with_features
@@ -143,7 +143,7 @@ class WidenPlan:
         text = self.snapshot.metadata.schema_string or ""
         if not self.widenings:
             return text
-        tree = _schema_tree(self.snapshot)
+        tree = schema_tree(self.snapshot.metadata)
         is_preview = PREVIEW in self.snapshot.features
         for one in self.widenings:
             place = leaf_at(tree, one.path, one.column)
@@ -156,16 +156,15 @@ class WidenPlan:
         return json_text.dump(tree).decode()
 
     def actions(self, moment: Moment) -> list[dict[str, Any]]:
-        body = {
-            **metadata_body(self.snapshot.metadata),
-            **self.snapshot.metadata.extra,
-            "schemaString": self.schema_string(moment.version),
-            "configuration": dict(self.configuration),
-        }
+        metadata = replace(
+            self.snapshot.metadata,
+            schema_string=self.schema_string(moment.version),
+            configuration=self.configuration,
+        )
         actions: list[dict[str, Any]] = []
         if self.protocol != self.snapshot.protocol:
             actions.append({"protocol": protocol_body(self.protocol)})
-        return [*actions, {"metaData": body}]
+        return [*actions, metadata_action(metadata)]
 
     def change(self) -> Change:
         return Change(*self._operation(), self.actions)
@@ -191,18 +190,10 @@ def _told(place: Place) -> Tree:
     }
 
 
-def _schema_tree(snapshot: Snapshot) -> Tree:
-    text = snapshot.metadata.schema_string
-    if snapshot.schema is None or text is None:
-        raise Refused("the metadata has no schema", hint="such a table cannot be changed")
-    tree: Tree = json_text.load_faithful(text.encode("utf-8", "surrogatepass"))
-    return tree
-
-
 def plan_widen(snapshot: Snapshot, wishes: Sequence[Wish], *, enable: bool = False) -> WidenPlan:
     """Decide what changes. Raises the first reason why it may not."""
     check_writable(snapshot)
-    tree = _schema_tree(snapshot)
+    tree = schema_tree(snapshot.metadata)
     found = [(find_leaf(tree, wish.column), wish) for wish in wishes]
     _refuse_twice(found)
     targets = [(place, _target(place, wish)) for place, wish in found]
@@ -351,7 +342,7 @@ def _check_itself(plan: WidenPlan) -> None:
             raise AssertionError(f"{one.column} is {place.type} after the change")
         place.holder[place.key] = one.from_type
         place.field["metadata"][CHANGES].pop()
-    before = _schema_tree(plan.snapshot)
+    before = schema_tree(plan.snapshot.metadata)
     for tree in (undone, before):
         _without_nothing(tree)
     for one in plan.widenings:

@@ -48,13 +48,11 @@ _QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialG
 class SparkSettings:
     """Where Spark runs and what it is told.
 
-    `is_short` trades peak speed for a quick start; `is_verbose` lets Java talk on stderr;
-    `on_tasks` is told how far it is.
+    `is_verbose` lets Java talk on stderr; `on_tasks` is told how far it is.
     """
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
-    is_short: bool = True
     is_verbose: bool = False
     on_tasks: OnTasks | None = None
 
@@ -215,9 +213,7 @@ def _defaults(settings: SparkSettings, java: Java) -> dict[str, str]:
         defaults["spark.sql.shuffle.partitions"] = str(cores)
         # By default a task a file is made to look at each.
         defaults["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = str(4 * cores)
-        options += f" {_archive_options(java)}"
-        if settings.is_short:
-            options += f" {_QUICK}"
+        options += f" {_archive_options(java)} {_QUICK}"
     defaults["spark.driver.extraJavaOptions"] = options
     return defaults
 

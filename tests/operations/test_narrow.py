@@ -94,7 +94,7 @@ def status(store: LogStore) -> Status:
 
 def rewrite(store: LogStore, found: Status | None = None) -> RewriteResult:
     plan = plan_rewrite(found or status(store))
-    return apply_rewrite(plan, LocalEngine(), {}, log_engine=LocalEngine)
+    return apply_rewrite(plan, LocalEngine, {})
 
 
 def rows_of(store: LogStore) -> Any:
@@ -300,6 +300,33 @@ def test_lists_of_one_length_are_lists(tmp_path: Path) -> None:
     assert [one.columns[0].column for one in status(store).files] == ["c.element"]
 
 
+@pytest.mark.parametrize("mode", ["none", "id"])
+def test_fields_of_structs_are_checked_as_well(tmp_path: Path, mode: str) -> None:
+    """By their ids where the table goes by ids, whatever their names."""
+    metadata_ = {"PARQUET:field_id": "2"} if mode == "id" else None
+    name = "other" if mode == "id" else "x"
+    kind = pa.struct([pa.field(name, pa.int32(), metadata=metadata_)])
+    outer = {"PARQUET:field_id": "1"} if mode == "id" else None
+    data = pa.table(
+        [pa.array([{name: 2}], kind)], schema=pa.schema([pa.field("c", kind, metadata=outer)])
+    )
+    pq.write_table(data, tmp_path / "f.parquet")
+
+    def field(own: str, number: int, type_: Any) -> Any:
+        ids = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": own}
+        return column(own, type_, **(ids if mode == "id" else {}))
+
+    inner = {"type": "struct", "fields": [field("x", 2, "boolean")]}
+    table = TableBuilder(LocalStore(str(tmp_path)))
+    settings = {"delta.columnMapping.mode": mode}
+    table.commit(features("columnMapping"), metadata(field("c", 1, inner), configuration=settings),
+                 add("f.parquet", (tmp_path / "f.parquet").stat().st_size, 1))  # fmt: skip
+    snapshot = load(table.store)
+    (body,) = [dict(one) for one in snapshot.files("add", ("path",))]  # type: ignore[arg-type]
+    with pytest.raises(CorruptLog, match="it has int32 where the table has bool"):
+        LocalEngine().rewrite_files(Files(snapshot).places, rewrite_target(snapshot), [body])
+
+
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
@@ -361,10 +388,10 @@ def test_a_version_in_a_checkpoint_alone_still_needs_it(place: Path, deltacli: D
     store = LocalStore(str(place))
     rewrite(store)
     deltacli("checkpoint", place, "--yes")
-    apply_drop(plan_drop(status(store)), LocalEngine)
+    apply_drop(plan_drop(status(store), LocalEngine), LocalEngine)
     for version in range(3):
         os.unlink(place / "_delta_log" / f"{version:020}.json")
-    plan = plan_drop(status(store))
+    plan = plan_drop(status(store), LocalEngine)
     assert (plan.needed_by, plan.drops) == (2, False)
 
 
@@ -372,7 +399,7 @@ def test_what_comes_meanwhile_stops_the_dropping(place: Path) -> None:
     """A narrow file may come back, and another change be recorded."""
     store = LocalStore(str(place))
     rewrite(store)
-    first = plan_drop(status(store))
+    first = plan_drop(status(store), LocalEngine)
     put(store, 3, add("2.parquet", 100, 60, dataChange=False))
     with pytest.raises(Conflict, match="added files"):
         apply_drop(first, LocalEngine)
@@ -382,6 +409,15 @@ def test_what_comes_meanwhile_stops_the_dropping(place: Path) -> None:
     put(store, 4, metadata(column("id", "long")))
     with pytest.raises(Conflict, match="metadata"):
         apply_drop(second, LocalEngine)
+
+
+def test_a_broken_commit_is_named(place: Path, deltacli: Deltacli) -> None:
+    rewrite(LocalStore(str(place)))
+    deltacli("checkpoint", place, "--yes")
+    (place / "_delta_log" / f"{1:020}.json").write_text('{"metaData": {"id"')
+    told = deltacli("widen-type", place, "--drop-feature", "--yes")
+    assert (told.code, f"{1:020}.json" in told.stderr) == (5, True)
+    assert told.stderr.count("error:") == 1
 
 
 # -- faults ------------------------------------------------------------------------------

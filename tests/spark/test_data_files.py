@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.delta.actions import Json
-from deltacli.delta.arrow_types import NoArrowType, arrow_type
+from deltacli.delta.arrow_types import NoArrowType, arrow_type, type_name
 from deltacli.delta.commit import Change, commit
 from deltacli.delta.data_files import new_name, replacement, rewrite_target
 from deltacli.delta.engine import Engine, FileBatch
@@ -22,7 +22,6 @@ from deltacli.delta.scan import FIELDS, Files
 from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.delta.stats import parse_stats
 from deltacli.errors import CorruptLog, Refused
-from deltacli.local.data_footers import type_name
 from deltacli.local.engine import LocalEngine
 from deltacli.local.scan import read_rows
 from deltacli.storage.local import LocalStore

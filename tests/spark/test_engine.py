@@ -16,7 +16,7 @@ import pytest
 from deltacli.delta.columns import texts_of
 from deltacli.delta.engine import Engine, Want
 from deltacli.delta.snapshot import load_snapshot
-from deltacli.errors import CorruptLog, DeltaCliError, Refused, StorageError
+from deltacli.errors import CorruptLog, Refused, StorageError
 from deltacli.local.engine import LocalEngine
 from deltacli.operations.checkpoint import apply_checkpoint, plan_checkpoint
 from deltacli.operations.vacuum import VacuumPlan, plan_vacuum
@@ -207,7 +207,6 @@ def test_an_error_of_a_task_is_what_it_is(
     (log / "_sidecars").write_text("a file where the folder should be")
     with pytest.raises(StorageError) as caught:
         apply_checkpoint(plan, engine())
-    assert type(caught.value) in (StorageError, DeltaCliError, *StorageError.__subclasses__())
     assert "_sidecars" in caught.value.message
 
 

@@ -169,12 +169,7 @@ def _rewrite(session: Session, found: Status, *, dry_run: bool, yes: bool) -> No
         session.show(plan.document())
     elif session.confirm(plan.document(), plan.question, yes=yes):
         with session.progress:
-            done = apply_rewrite(
-                plan,
-                session.engine(),
-                session.storage_options,
-                log_engine=session.engine,
-            )
+            done = apply_rewrite(plan, session.engine, session.storage_options)
         session.show(plan.document(done))
         session.warn(done.committed.warnings)
 
@@ -182,7 +177,7 @@ def _rewrite(session: Session, found: Status, *, dry_run: bool, yes: bool) -> No
 def _drop(session: Session, found: Status, *, dry_run: bool, yes: bool) -> None:
     from deltacli.operations.drop_widening import apply_drop, plan_drop
 
-    plan = plan_drop(found)
+    plan = plan_drop(found, session.engine)
     location = found.snapshot.store.location
     if dry_run:
         session.show(plan.document())
