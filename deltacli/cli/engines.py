@@ -32,6 +32,10 @@ class EngineWish:
                     "--engine local takes no Spark", hint="leave the Spark options out"
                 )
             choice = Choice.SPARK
+        if choice is Choice.SPARK:
+            from deltacli.spark.session import check_installed
+
+            check_installed()
         return cls(choice, master, tuple(conf or ()))
 
     def settings(self, on_tasks: OnTasks, *, is_verbose: bool) -> SparkSettings:

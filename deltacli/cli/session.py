@@ -97,8 +97,12 @@ class Session:
     ) -> Snapshot:
         """A snapshot of a table that is open."""
         load = _Loader(store, self.engine, allow_catalog_managed, self._progress)
-        with self._progress:
-            snapshot = self._load(load, at)
+        try:
+            with self._progress:
+                snapshot = self._load(load, at)
+        except DeltaCliError as error:
+            error.location = error.location or store.location
+            raise
         checkpoint = snapshot.segment.checkpoint
         base = f"the checkpoint at {checkpoint.version} and " if checkpoint else ""
         self.explain(

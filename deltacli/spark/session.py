@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,15 +67,19 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
+def check_installed() -> None:
+    """Raise StorageError if there is no Spark, also where no job would need it in the end."""
+    if find_spec("pyspark") is None:
+        raise StorageError(
+            "this needs Spark, which is not installed", hint="pip install 'deltacli[spark]'"
+        )
+
+
 def open_session(settings: SparkSettings) -> SparkSession:
     """The running session, or a new one by these settings."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as exc:
-        raise StorageError(
-            "this needs Spark, which is not installed",
-            hint="pip install 'deltacli[spark]'",
-        ) from exc
+    check_installed()
+    from pyspark.sql import SparkSession
+
     running = SparkSession.getActiveSession()
     if running is not None:
         return running

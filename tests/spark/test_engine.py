@@ -375,3 +375,15 @@ def test_executors_reach_an_object_store(
     assert (done.num_deleted, done.failures) == (len(gone), [])
     assert store.look(gone[0]) is None
     assert store.look(kept[0]) is not None
+
+
+def test_asking_for_spark_where_there_is_none_is_an_error(
+    tmp_path: Path, deltacli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a table whose log is JSON alone, which no session would start for."""
+    TableBuilder(LocalStore(str(tmp_path / "t"))).commit(protocol(), metadata())
+    assert deltacli("snapshot", tmp_path / "t", "--engine", "spark").code == 0
+    monkeypatch.setattr("deltacli.spark.session.find_spec", lambda name: None)
+    for command in ("snapshot", "vacuum", "checkpoint", "head"):
+        told = deltacli(command, tmp_path / "t", "--engine", "spark")
+        assert (told.code, "pip install 'deltacli[spark]'" in told.stderr) == (7, True)
