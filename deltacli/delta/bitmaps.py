@@ -33,6 +33,15 @@ class RowSet:
     def __len__(self) -> int:
         return sum(int.from_bytes(bits, "little").bit_count() for bits in self.blocks.values())
 
+    @property
+    def greatest(self) -> int | None:
+        """The last of the positions."""
+        number = max(self.blocks, default=None)
+        if number is None:
+            return None
+        bits = int.from_bytes(self.blocks[number], "little")
+        return number * BLOCK_ROWS + bits.bit_length() - 1
+
     def __iter__(self) -> Iterator[int]:
         for number in sorted(self.blocks):
             bits = self.blocks[number]
@@ -140,14 +149,19 @@ def vector_rows(descriptor: Mapping[str, Any], read: Callable[[int, int], bytes]
 
     Raises CorruptLog if the vector does not keep what its descriptor and checksum promise.
     """
-    try:
-        rows = parse_rows(_content(descriptor, read))
-    except (ValueError, TypeError, KeyError) as error:
-        raise CorruptLog(f"a deletion vector cannot be read: {error}") from None
+    rows = stored_rows(descriptor, read)
     cardinality = descriptor.get("cardinality")
     if cardinality != len(rows):
         raise CorruptLog(f"a deletion vector has {len(rows)} rows, its action says {cardinality}")
     return rows
+
+
+def stored_rows(descriptor: Mapping[str, Any], read: Callable[[int, int], bytes]) -> RowSet:
+    """The rows of a descriptor's bitmap, however many it promises. Raises CorruptLog."""
+    try:
+        return parse_rows(_content(descriptor, read))
+    except (ValueError, TypeError, KeyError) as error:
+        raise CorruptLog(f"a deletion vector cannot be read: {error}") from None
 
 
 def _content(descriptor: Mapping[str, Any], read: Callable[[int, int], bytes]) -> bytes:

@@ -26,13 +26,17 @@ class DataColumn:
 
 @dataclass(frozen=True, slots=True)
 class DataFooter:
-    """What a data file says of itself; `error` is why it cannot be read."""
+    """What a data file says of itself; `error` is why it cannot be read.
+
+    `odd` are encodings that not every reader knows, such as codecs out of use.
+    """
 
     location: str
     rows: int = 0
     size: int = 0
     columns: tuple[DataColumn, ...] = ()
     error: str | None = None
+    odd: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

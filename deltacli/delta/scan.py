@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from deltacli.delta.actions import Json, parse_line
-from deltacli.delta.bitmaps import RowSet, vector_rows
+from deltacli.delta.bitmaps import RowSet, stored_rows, vector_rows
 from deltacli.delta.engine import FileBatch
 from deltacli.delta.partitions import (
     logical_partition_values,
@@ -72,6 +72,10 @@ class Places:
     def deleted_rows(self, descriptor: Json) -> RowSet:
         """The rows that a deletion vector takes away."""
         return vector_rows(descriptor, lambda offset, size: self._read(descriptor, offset, size))
+
+    def stored_rows(self, descriptor: Json) -> RowSet:
+        """The same, where the descriptor's own count is in doubt."""
+        return stored_rows(descriptor, lambda offset, size: self._read(descriptor, offset, size))
 
     def _read(self, descriptor: Json, offset: int, size: int) -> bytes:
         store, path = self.of(vector_location(descriptor, self.store.location) or "")

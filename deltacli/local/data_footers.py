@@ -39,11 +39,47 @@ def read_data_footer(places: Places, location: str) -> DataFooter:
         size = store.stat(path).size
         with pq.ParquetFile(store.file_path(path) or store.open(path), pre_buffer=False) as file:
             rows = int(file.metadata.num_rows)
-            columns = tuple(_leaves(file.schema_arrow, ()))
-            return DataFooter(location, rows, size, columns)
+            columns, odd = _KNOWN.of(file)
+            return DataFooter(location, rows, size, columns, odd=odd + _odd_codec(file.metadata))
     except (DeltaCliError, OSError, pa.ArrowException, ValueError) as error:
         text = error.message if isinstance(error, DeltaCliError) else str(error)
         return DataFooter(location, error=text.splitlines()[0] if text else type(error).__name__)
+
+
+class _Schemas:
+    """The last schema taken apart: files of one table mostly have the same."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Any, tuple[tuple[DataColumn, ...], tuple[str, ...]]] | None = None
+
+    def of(self, file: Any) -> tuple[tuple[DataColumn, ...], tuple[str, ...]]:
+        last = self._last
+        if last is not None and last[0].equals(file.schema):
+            return last[1]
+        found = tuple(_leaves(file.schema_arrow, ())), _old_times(file.schema)
+        self._last = file.schema, found
+        return found
+
+
+_KNOWN = _Schemas()
+# What every reader knows.
+_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW", "BROTLI")
+
+
+def _old_times(schema: Any) -> tuple[str, ...]:
+    names = [
+        schema.column(number).path
+        for number in range(len(schema))
+        if schema.column(number).physical_type == "INT96"
+    ]
+    return (f"INT96 in {', '.join(names)}",) if names else ()
+
+
+def _odd_codec(metadata: Any) -> tuple[str, ...]:
+    if not metadata.num_row_groups or not metadata.num_columns:
+        return ()
+    codec = metadata.row_group(0).column(0).compression
+    return () if codec in _CODECS else (f"the codec {codec}",)
 
 
 def _leaves(fields: Any, above: tuple[str, ...]) -> Iterator[DataColumn]:

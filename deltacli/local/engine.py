@@ -272,7 +272,7 @@ class LocalCheckpoint:
             for batch in file.iter_batches(
                 max(rows, _BATCH_ROWS), [group], leaves, use_threads=False
             ):
-                yield _flatten(batch.column(0), footer.int96)
+                yield flatten(batch.column(0), footer.int96)
 
 
 class _Touched:
@@ -400,7 +400,7 @@ def _with_records(batch: Any) -> Any:
     return batch.select(kept).append_column("numRecords", record_counts(batch))
 
 
-def _flatten(struct: Any, int96: frozenset[str]) -> Any:
+def flatten(struct: Any, int96: frozenset[str]) -> Any:
     """A struct column as a batch of its fields."""
     names = [struct.type.field(i).name for i in range(struct.type.num_fields)]
     columns = dict(zip(names, struct.flatten(), strict=True))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.delta.scan import Files, ScanFile
 from deltacli.delta.schema import DataType, Field, Primitive, Struct
 from deltacli.delta.stats_schema import has_min_max
+from deltacli.errors import DeltaCliError
 from deltacli.spark.scan import scan
 from deltacli.spark.schema import is_void
 from deltacli.spark.session import spark_errors
@@ -97,6 +98,18 @@ def look_into_rows(
             {path: _of_row(row, number, leaves[path]) for number, path in enumerate(wanted)},
             {name: Broken(row[f"false{n}"], row[f"null{n}"]) for n, name in enumerate(tests)},
         )
+
+
+def is_condition(spark: SparkSession, files: Files, text: str) -> str | None:
+    """None if Spark understands an expression on the table's columns, else why not."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    try:
+        with spark_errors():
+            _ = scan(spark, files, []).select(F.expr(text).cast("boolean")).schema
+    except DeltaCliError as error:
+        return error.message
+    return None
 
 
 def leaves_of(schema: Struct, above: Leaf = ()) -> Iterator[tuple[Leaf, DataType]]:

@@ -144,6 +144,10 @@ class LogStore(Protocol):
     def keeps_deleted(self) -> bool:
         """Whether the storage is known to keep old versions of what is deleted."""
 
+    @property
+    def creates_exclusively(self) -> bool:
+        """Whether this driver has put-if-absent at all; `put_if_absent` refuses otherwise."""
+
 
 def open_store(table: str, options: Mapping[str, str] | None = None) -> LogStore:
     """The store for a table's path or URL."""

@@ -236,6 +236,10 @@ class LocalStore:
     def keeps_deleted(self) -> bool:
         return False
 
+    @property
+    def creates_exclusively(self) -> bool:
+        return True
+
     @contextlib.contextmanager
     def _temporary(self, target: str, content: bytes) -> Iterator[str]:
         """A synced file with `content` beside `target`, under a name that every reader ignores."""

@@ -138,3 +138,7 @@ class MemoryStore:
 
     def keeps_deleted(self) -> bool:
         return False
+
+    @property
+    def creates_exclusively(self) -> bool:
+        return True

@@ -203,7 +203,7 @@ class RemoteStore:
         return None
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        if not _creates_exclusively(self._fs):
+        if not self.creates_exclusively:
             raise Refused(
                 f"the {self.scheme} driver cannot create a file only if it is absent",
                 hint="reading commands work; commit through a storage with put-if-absent",
@@ -269,6 +269,10 @@ class RemoteStore:
 
     def keeps_deleted(self) -> bool:
         return False
+
+    @property
+    def creates_exclusively(self) -> bool:
+        return _creates_exclusively(self._fs)
 
     def _url(self, path: str) -> str:
         return f"{self.location}/{path}" if path else self.location

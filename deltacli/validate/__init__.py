@@ -1,0 +1,1 @@
+"""The protocol as checks: rules, what they look at, and the run that brings both together."""

@@ -1,0 +1,384 @@
+"""Many `add` actions as columns: those of a commit, or some rows of a checkpoint.
+
+A rule goes over a whole column at once, so that a million files are a matter of seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltacli.delta.schema import Field, Primitive, Struct, unmapped
+from deltacli.delta.stats import stats_of_struct
+from deltacli.validate.commits import Body, Line
+from deltacli.validate.definition import Definition, Path
+from deltacli.validate.model import Finding
+
+_ODD_PATH = r'[\x00-\x20"<>\\^`{|}\x7f%]|//|(^|/)[._]|^/|^[A-Za-z][A-Za-z0-9+.-]*:'
+
+
+@dataclass(frozen=True)
+class Adds:
+    """Adds that stand in one file, under one definition if that is known.
+
+    `column` gives the values of a field, row by row; `numbers` the lines, in a commit. What
+    cdc actions say of their files is told in the same way: then they `are_changes`.
+    """
+
+    file: str
+    version: int
+    definition: Definition | None
+    size: int
+    column: Callable[[str], Sequence[Any]]
+    numbers: Sequence[int] | None = None
+    now_ms: int = 0
+    root: str = ""
+    are_changes: bool = False
+
+    @classmethod
+    def of_lines(
+        cls,
+        file: str,
+        version: int,
+        definition: Definition | None,
+        lines: Sequence[Line],
+        **more: Any,
+    ) -> Adds:
+        bodies = [line.body for line in lines]
+
+        def column(name: str) -> list[Any]:
+            return [body.get(name) for body in bodies]
+
+        return cls(
+            file, version, definition, len(lines), column, [one.number for one in lines], **more
+        )
+
+    @classmethod
+    def of_batch(
+        cls, file: str, version: int, definition: Definition | None, batch: Any, **more: Any
+    ) -> Adds:
+        names = batch.schema.names
+
+        def column(name: str) -> Sequence[Any]:
+            if name not in names:
+                return Nones(batch.num_rows)
+            values: list[Any] = batch.column(name).to_pylist()
+            return values
+
+        return cls(file, version, definition, batch.num_rows, column, **more)
+
+    def finding(self, position: int, message: str) -> Finding:
+        line = self.numbers[position] if self.numbers else None
+        return Finding(message, path=self.paths[position], line=line)
+
+    @cached_property
+    def paths(self) -> Sequence[str]:
+        return self.column("path")
+
+    @cached_property
+    def odd_paths(self) -> list[tuple[int, str]]:
+        """Those with a character or a beginning that a rule may have to look at."""
+        odd = re.compile(_ODD_PATH).search
+        if self.size > 1000:
+            found = pc.match_substring_regex(pa.array(self.paths, pa.string()), _ODD_PATH)
+            if not found.true_count:
+                return []
+        return [(n, path) for n, path in enumerate(self.paths) if path and odd(path)]
+
+    @cached_property
+    def vectors(self) -> list[tuple[int, Body]]:
+        """The deletion vectors that there are."""
+        column = self.column("deletionVector")
+        if isinstance(column, Nones):
+            return []
+        return [(n, one) for n, one in enumerate(column) if one]
+
+    # -- partition values ----------------------------------------------------------------
+
+    @cached_property
+    def partition_values(self) -> list[dict[str, str | None]]:
+        return [
+            one if type(one) is dict else dict(one or ()) for one in self.column("partitionValues")
+        ]
+
+    @cached_property
+    def partition_keys(self) -> Mapping[tuple[str, ...], int]:
+        """Which keys rows have, and the first row that has them."""
+        found: dict[tuple[str, ...], int] = {}
+        for n, values in enumerate(self.partition_values):
+            keys = tuple(values)
+            if keys not in found:
+                found[keys] = n
+        return found
+
+    def partition_texts(self, key: str) -> Mapping[str | None, int]:
+        """Each text of a partition column, with the first row that has it."""
+        found: dict[str | None, int] = {}
+        for n, values in enumerate(self.partition_values):
+            text = values.get(key)
+            if text not in found and key in values:
+                found[text] = n
+        return found
+
+    # -- statistics ----------------------------------------------------------------------
+
+    @cached_property
+    def _parsed(self) -> tuple[list[dict[str, Any] | None], list[int]]:
+        """The statistics of each row, and the rows whose text is no JSON object."""
+        texts = self.column("stats")
+        found: list[dict[str, Any] | None] = []
+        bad: list[int] = []
+        loads = orjson.loads
+        for n, text in enumerate(texts):
+            if not text:
+                found.append(None)
+                continue
+            try:
+                one = loads(text)
+            except (orjson.JSONDecodeError, TypeError):
+                one = None
+            if type(one) is not dict:
+                bad.append(n)
+                one = None
+            found.append(one)
+        structs = self.column("stats_parsed")
+        if not isinstance(structs, Nones):
+            for n, struct in enumerate(structs):
+                if struct is not None and not texts[n]:
+                    found[n] = stats_of_struct(struct)
+        return found, bad
+
+    @property
+    def stats(self) -> list[dict[str, Any] | None]:
+        return self._parsed[0]
+
+    @property
+    def bad_stats(self) -> list[int]:
+        return self._parsed[1]
+
+    @cached_property
+    def records(self) -> list[Any]:
+        """numRecords as it stands, or None."""
+        return [one.get("numRecords") if one else None for one in self.stats]
+
+    def records_of(self, position: int) -> int | None:
+        found = self.records[position]
+        return found if type(found) is int and found >= 0 else None
+
+    @cached_property
+    def _levels(self) -> dict[Path, list[Any]]:
+        return {}
+
+    def values(self, path: Path) -> list[Any]:
+        """What stands at a path in the statistics of each row, such as (minValues, a, b)."""
+        known = self._levels.get(path)
+        if known is None:
+            above = self.values(path[:-1]) if len(path) > 1 else self.stats
+            name = path[-1]
+            known = [one.get(name) if type(one) is dict else None for one in above]
+            self._levels[path] = known
+        return known
+
+    def names(self, path: Path) -> set[str]:
+        """All names that stand at a path in any row."""
+        found: set[str] = set()
+        for one in self.values(path):
+            if type(one) is dict:
+                found.update(one)
+        return found
+
+    def first_with(self, path: Path) -> int:
+        return next((n for n, one in enumerate(self.values(path)) if one is not None), 0)
+
+    @cached_property
+    def schema(self) -> Struct | None:
+        """The table's columns by the names that statistics use, partition columns apart."""
+        definition = self.definition
+        if definition is None or definition.schema is None:
+            return None
+        schema = definition.schema if definition.is_mapped else unmapped(definition.schema)
+        own = definition.partition_columns
+        named = zip(definition.schema.fields, schema.fields, strict=True)
+        return Struct(tuple(one for logical, one in named if logical.name not in own))
+
+    @cached_property
+    def leaves(self) -> list[Leaf]:
+        """The columns whose statistics any row has, with the values of all."""
+        if self.schema is None:
+            return []
+        tops = {kind: self.names((kind,)) for kind in STATISTICS}
+        return list(self._leaves(self.schema, (), tops))
+
+    def _leaves(self, schema: Struct, above: Path, names: Mapping[str, set[str]]) -> Iterator[Leaf]:
+        for one in schema.fields:
+            path = (*above, one.physical_name)
+            holders = [kind for kind in STATISTICS if path[-1] in names[kind]]
+            if not holders:
+                continue
+            if isinstance(one.type, Struct):
+                inner = {
+                    kind: self.names((kind, *path)) if kind in holders else set()
+                    for kind in STATISTICS
+                }
+                yield from self._leaves(one.type, path, inner)
+            else:
+                yield Leaf(self, path, one)
+
+
+STATISTICS = ("minValues", "maxValues", "nullCount")
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The statistics of one column, row by row."""
+
+    adds: Adds
+    path: Path
+    field: Field
+
+    @property
+    def type(self) -> str:
+        return self.field.type.name if isinstance(self.field.type, Primitive) else ""
+
+    @cached_property
+    def nulls(self) -> list[Any]:
+        return self.adds.values(("nullCount", *self.path))
+
+    @cached_property
+    def lows(self) -> Bounds:
+        return bounds(self.adds.values(("minValues", *self.path)), self.type)
+
+    @cached_property
+    def highs(self) -> Bounds:
+        return bounds(self.adds.values(("maxValues", *self.path)), self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Values that compare, or None; `bad` are the positions of what is none of the type."""
+
+    values: Sequence[Any]
+    bad: Sequence[int] = ()
+
+
+_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
+_NOT_FINITE = {"NaN": float("inf"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+def bounds(values: list[Any], kind: str) -> Bounds:
+    """Minima or maxima of a column as what compares (ST-1 … ST-6)."""
+    types = set(map(type, values))
+    types.discard(type(None))
+    if not types:
+        return Bounds(Nones(len(values)))
+    if kind in _BITS:
+        if types == {int} and _within(values, 2 ** _BITS[kind]):
+            return Bounds(values)
+    elif kind in ("float", "double") or kind.startswith("decimal"):
+        if types <= {int, float}:
+            return Bounds(values)
+    elif kind == "string":
+        if types == {str}:
+            return Bounds(values)
+    elif kind in ("date", "timestamp", "timestamp_ntz"):
+        if types == {str}:
+            times = _times(values, kind)
+            if times is not None:
+                return Bounds(times)
+    else:
+        return Bounds(Nones(len(values)))
+    return _one_by_one(values, kind)
+
+
+def _within(values: list[Any], limit: int) -> bool:
+    given = [one for one in values if one is not None]
+    return bool(-limit <= min(given) and max(given) < limit)
+
+
+def _times(values: list[Any], kind: str) -> Sequence[Any] | None:
+    """All at once by Arrow; None where it does not know one of the forms."""
+    target = pa.date32() if kind == "date" else pa.timestamp("us", "UTC")
+    if kind == "timestamp_ntz":
+        target = pa.timestamp("us")
+    try:
+        found = pa.array(values, pa.string()).cast(target)
+    except (pa.ArrowException, ValueError):
+        return None
+    whole = found.cast(pa.int32()) if kind == "date" else found.cast(pa.int64())
+    ints: list[Any] = whole.to_pylist()
+    return ints
+
+
+def _one_by_one(values: list[Any], kind: str) -> Bounds:
+    found: list[Any] = []
+    bad: list[int] = []
+    for n, value in enumerate(values):
+        try:
+            found.append(None if value is None else _comparable(value, kind))
+        except (ValueError, InvalidOperation, OverflowError):
+            found.append(None)
+            bad.append(n)
+    return Bounds(found, bad)
+
+
+def _comparable(value: Any, kind: str) -> Any:
+    """A bound as a number or text. Raises ValueError if it is none of the type."""
+    if kind in _BITS:
+        if type(value) is int and -(2 ** _BITS[kind]) <= value < 2 ** _BITS[kind]:
+            return value
+    elif kind in ("float", "double"):
+        if type(value) in (int, float):
+            return value
+        if type(value) is str and value in _NOT_FINITE:
+            return _NOT_FINITE[value]
+    elif kind.startswith("decimal"):
+        # Some writers put decimals into texts, so that no digit gets lost.
+        if type(value) in (int, float, str):
+            return float(Decimal(str(value)))
+    elif kind == "string":
+        if type(value) is str:
+            return value
+    elif type(value) is str:
+        return _time(value, kind)
+    raise ValueError
+
+
+_EPOCH = datetime(1970, 1, 1)
+_DATE_OF = re.compile(r"(.{10})(?:[T ]00:00:00(?:\.0+)?Z?)?")
+_FAR = re.compile(r"(?:[+-][0-9]{4,6}|[0-9]{5,6}|0000)-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]+.{0,6})?")
+
+
+def _time(text: str, kind: str) -> int | None:
+    """Days or microseconds since 1970; None for a year that Python does not know."""
+    plain = text.removesuffix(" UTC")
+    if _FAR.fullmatch(plain):
+        return None
+    if kind == "date":
+        match = _DATE_OF.fullmatch(plain)
+        return (date.fromisoformat(match[1] if match else plain) - _EPOCH.date()).days
+    moment = datetime.fromisoformat(plain)
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+class Nones(Sequence[Any]):
+    """A column that is not there."""
+
+    def __init__(self, size: int):
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, position: Any) -> Any:
+        return None

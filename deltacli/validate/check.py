@@ -1,0 +1,530 @@
+"""The run: everything that the rules look at, in the order in which the log is read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+from deltacli.delta.actions import (
+    BadAction,
+    DomainMetadata,
+    parse_domain,
+    parse_metadata,
+    parse_protocol,
+)
+from deltacli.delta.engine import Engine
+from deltacli.delta.paths import LOG
+from deltacli.delta.segment import Checkpoint, LogListing, list_log
+from deltacli.delta.snapshot import Snapshot, load_snapshot
+from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, NotFound, StorageError
+from deltacli.storage import LogStore, read_all
+from deltacli.validate.adds import Adds
+from deltacli.validate.checkpoints import Reading, read_checkpoint
+from deltacli.validate.commits import Commit, Line, parse_lines, paths_of
+from deltacli.validate.data_files import (
+    ChangeFile,
+    DataFile,
+    Footers,
+    Sample,
+    TableColumns,
+    live_adds,
+)
+from deltacli.validate.definition import CLUSTERING, ROW_TRACKING, Definition, Path
+from deltacli.validate.live import Live
+from deltacli.validate.log_files import (
+    Checksum,
+    Compaction,
+    LogFolder,
+    NotLoaded,
+    read_compaction,
+)
+from deltacli.validate.model import AnyRule, Failure, Finding, Level, Severity
+from deltacli.validate.replay import State
+from deltacli.validate.rows import FileRows, RowReader, Vector
+from deltacli.validate.rules.widening import recorded_changes
+from deltacli.validate.stats_structs import ParsedAdds
+from deltacli.validate.stored import Stored
+
+OnProgress = Callable[[str, int, int], None]
+_BYTES_AT_ONCE = 1 << 25
+_COMMITS_AT_ONCE = 1000
+_ADDS_AT_ONCE = 1 << 16
+
+
+# Rule, file of the log, path of a data file, version.
+FindingKey = tuple[str, str | None, str | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finding with the rule that it is of."""
+
+    rule: AnyRule
+    finding: Finding
+
+    @property
+    def key(self) -> FindingKey:
+        """What stays the same from run to run, as long as nothing is mended."""
+        one = self.finding
+        return self.rule.id, one.file, one.path, one.version
+
+
+@dataclass
+class Tally:
+    """Findings as they come: all are counted, the first of each rule are kept."""
+
+    most: int | None = 20
+    known: frozenset[FindingKey] = frozenset()
+    counts: Counter[str] = field(default_factory=Counter)
+    num_known: int = 0
+    _kept: dict[str, list[Found]] = field(default_factory=dict)
+    _seen: set[int] = field(default_factory=set)
+
+    def add(self, rule: AnyRule, finding: Finding) -> None:
+        found = Found(rule, finding)
+        if found.key in self.known:
+            self.num_known += 1
+            return
+        # The same may stand in a commit and in a checkpoint: it is told once.
+        own = hash((rule.id, finding.message, finding.path))
+        if own in self._seen:
+            return
+        self._seen.add(own)
+        self.counts[rule.id] += 1
+        kept = self._kept.setdefault(rule.id, [])
+        if self.most is None or len(kept) < self.most:
+            kept.append(found)
+
+    def found(self) -> Iterator[Found]:
+        """What was kept, by rule."""
+        for rule_id in sorted(self._kept):
+            yield from self._kept[rule_id]
+
+    def has(self, severity: Severity) -> bool:
+        return any(one[0].rule.severity is severity for one in self._kept.values())
+
+
+@dataclass
+class Rules:
+    """The chosen rules by what they look at, and where their findings go."""
+
+    rules: Sequence[AnyRule]
+    tally: Tally
+
+    @cached_property
+    def by_subject(self) -> Mapping[type, list[AnyRule]]:
+        found: dict[type, list[AnyRule]] = {}
+        for one in self.rules:
+            found.setdefault(one.subject, []).append(one)
+        return found
+
+    @property
+    def level(self) -> Level:
+        return max((one.level for one in self.rules), default=Level.LOG)
+
+    def want(self, *subjects: type) -> bool:
+        return any(one in self.by_subject for one in subjects)
+
+    def apply(self, subject: Any) -> None:
+        """Ask every rule about a subject; one that fails is a finding itself."""
+        for rule in self.by_subject.get(type(subject), ()):
+            try:
+                for finding in rule.check(subject):
+                    self.tally.add(rule, _placed(finding, subject))
+            except Exception as error:
+                # Where the storage fails, nothing can be said of the table.
+                if isinstance(error, StorageError) and not isinstance(error, FileMissing):
+                    raise
+                self.apply(Failure(rule.id, error, subject.file, subject.version))
+
+
+def _placed(finding: Finding, subject: Any) -> Finding:
+    """A finding that does not say where it is, is where its subject is."""
+    return replace(
+        finding,
+        file=finding.file if finding.file is not None else subject.file,
+        version=finding.version if finding.version is not None else subject.version,
+    )
+
+
+@dataclass
+class LogRun:
+    """Everything in `_delta_log`, once, from the oldest file to the newest."""
+
+    store: LogStore
+    rules: Rules
+    now_ms: int
+    on_progress: OnProgress | None = None
+    listing: LogListing | None = None
+    state: State | None = None
+    definition: Definition | None = None
+    previous: Commit | None = None
+    readings: list[Reading] = field(default_factory=list)
+    twice_in_base: list[str] = field(default_factory=list)
+    recorded: set[tuple[Path, str, str]] = field(default_factory=set)
+    clocks: list[tuple[int | None, Any]] = field(default_factory=list)
+
+    def run(self) -> None:
+        try:
+            self.listing = list_log(self.store)
+        except NotFound:
+            self.rules.apply(LogFolder(self.store, None, self.now_ms))
+            return
+        for block in _blocks(self.store, self.listing, self.on_progress):
+            self._take_block(block)
+        for file in self.listing.compacted:
+            if self.rules.want(Compaction) and file.size:
+                self.rules.apply(read_compaction(self.store, self.listing, file))
+        self.rules.apply(
+            LogFolder(
+                self.store, self.listing, self.now_ms, self.definition, self.readings, self.clocks
+            )
+        )
+
+    def _take_block(self, block: Sequence[tuple[int, bytes | None]]) -> None:
+        parsed = [
+            (version, content, parse_lines(content) if content is not None else [])
+            for version, content in block
+        ]
+        asked = False
+        for version, content, lines in parsed:
+            if content is not None:
+                if self.state is None or self.state.version != version - 1:
+                    self._lose_state(version)
+                elif self.state.base is not None and not asked:
+                    self.state.ask(path for _, _, own in parsed for path in paths_of(own))
+                    asked = True
+                self._take_commit(version, content, lines)
+            if self._take_checkpoints(version):
+                asked = False
+            self._take_checksum(version)
+
+    def _lose_state(self, version: int) -> None:
+        """Without the commits before it, nothing is known but at version 0."""
+        self.state = State() if version == 0 else None
+
+    def _take_commit(self, version: int, content: bytes, lines: list[Line]) -> None:
+        assert self.listing is not None
+        commit = Commit(
+            version,
+            content,
+            lines,
+            self.definition,
+            self._next_definition(version, lines),
+            self.state,
+            self.previous if self.previous and self.previous.version == version - 1 else None,
+            self.listing.commits[version],
+            self.now_ms,
+            is_newest=version == self.listing.latest,
+        )
+        self.rules.apply(commit)
+        if commit.definition is not None and commit.definition is not self.definition:
+            self._take_definition(commit.definition)
+        self.definition = commit.definition
+        if self.rules.level > Level.LOG:
+            self.clocks.append((commit.file_ms, (commit.info or {}).get("timestamp")))
+        self._take_adds(commit, [line for _, line in commit.adds])
+        self._take_adds(commit, list(commit.sound("cdc")), are_changes=True)
+        if self.state is not None:
+            if commit.is_whole:
+                self.state.apply(commit)
+                self.state.definition = self.definition
+            else:
+                self.state = None
+        # Only its commitInfo and its time are asked for later.
+        self.previous = replace(
+            commit, content=b"", lines=[one for one in lines if one.key == "commitInfo"][:1],
+            before=None, state=None, previous=None,
+        )  # fmt: skip
+
+    def _take_adds(self, commit: Commit, lines: list[Line], *, are_changes: bool = False) -> None:
+        # As columns, and not too many of them at once.
+        for start in range(0, len(lines) if self.rules.want(Adds) else 0, _ADDS_AT_ONCE):
+            self.rules.apply(
+                Adds.of_lines(
+                    commit.file,
+                    commit.version,
+                    self.definition,
+                    lines[start : start + _ADDS_AT_ONCE],
+                    now_ms=self.now_ms,
+                    root=self.store.location,
+                    are_changes=are_changes,
+                )
+            )
+
+    def _next_definition(self, version: int, lines: list[Line]) -> Definition | None:
+        """What holds after a commit, as far as its actions can be read."""
+        old = self.definition
+        protocol = old.protocol if old else None
+        metadata = old.metadata if old else None
+        domains: Mapping[str, DomainMetadata] = old.domains if old else {}
+        places: dict[str, int] = {}
+        for line in lines:
+            try:
+                if line.key == "protocol":
+                    protocol = parse_protocol(line.body)
+                elif line.key == "metaData":
+                    metadata = parse_metadata(line.body)
+                elif line.key == "domainMetadata":
+                    one = parse_domain(line.body)
+                    if one.domain not in (CLUSTERING, ROW_TRACKING):
+                        continue
+                    domains = {**domains, one.domain: one}
+                else:
+                    continue
+            except BadAction:
+                continue
+            places[line.key] = line.number
+        if not places:
+            return old
+        info = next((line.body for line in lines if line.key == "commitInfo"), {})
+        operation, parameters = info.get("operation"), info.get("operationParameters")
+        return Definition(
+            version,
+            f"_delta_log/{version:020}.json",
+            protocol,
+            metadata,
+            domains,
+            # Older ones are not asked for.
+            replace(old, before=None) if old else None,
+            operation if isinstance(operation, str) else None,
+            places,
+            replaces_all=isinstance(parameters, dict) and parameters.get("mode") == "Overwrite",
+        )
+
+    def _take_checkpoints(self, version: int) -> bool:
+        """Read the checkpoints of a version; whether one became what the replay stands on."""
+        became_base = False
+        for checkpoint in self._checkpoints.get(version, ()):
+            state = self.state if self.state and self.state.version == version else None
+            is_base = state is None
+            reading = read_checkpoint(
+                self.store,
+                checkpoint,
+                state,
+                self.now_ms,
+                on_adds=self.rules.apply if is_base and self.rules.want(Adds) else None,
+                on_batch=self._parsed_adds,
+                with_sums=not is_base or version != self._last_checkpoint,
+            )
+            self.readings.append(reading)
+            self.rules.apply(reading)
+            if is_base and reading.is_readable and reading.metadata and reading.protocol:
+                self._begin_at(reading)
+                became_base = True
+            # The comparison is done; what it needed may go.
+            reading.state = None
+            reading.removed.clear()
+        return became_base
+
+    def _parsed_adds(self, reading: Reading, batch: Any) -> None:
+        if self.rules.want(ParsedAdds) and ParsedAdds.COLUMNS & set(batch.schema.names):
+            self.rules.apply(ParsedAdds(reading, batch))
+
+    @cached_property
+    def _checkpoints(self) -> Mapping[int, list[Checkpoint]]:
+        found: dict[int, list[Checkpoint]] = {}
+        for one in self.listing.checkpoints if self.listing else ():
+            found.setdefault(one.version, []).append(one)
+        return found
+
+    @property
+    def _last_checkpoint(self) -> int:
+        assert self.listing is not None
+        newest = self.listing.checkpoints[-1].version
+        # Two of one version are compared with each other.
+        return newest if len(self._checkpoints[newest]) == 1 else -1
+
+    def _begin_at(self, reading: Reading) -> None:
+        version = reading.version
+        self.state = State(
+            version,
+            reading,
+            version,
+            replace(reading.sums),
+            domains=dict(reading.domains),
+            protocol=reading.protocol,
+            metadata=reading.metadata,
+            has_stats=bool(reading.with_stats),
+        )
+        for row in reading.of("txn"):
+            self.state.take_txn(row.body)
+        self.twice_in_base = reading.twice
+        old = self.definition
+        self.definition = replace(reading.definition, before=None)
+        self.state.definition = self.definition
+        if old is None or (old.protocol, old.metadata) != (reading.protocol, reading.metadata):
+            self._take_definition(self.definition)
+
+    def _take_definition(self, definition: Definition) -> None:
+        self.rules.apply(definition)
+        self.recorded.update(recorded_changes(definition))
+
+    def _take_checksum(self, version: int) -> None:
+        assert self.listing is not None
+        file = self.listing.checksums.get(version)
+        if file is None or not self.rules.want(Checksum):
+            return
+        try:
+            content = self.store.read(file.path)
+        except FileMissing:
+            return
+        state = self.state if self.state and self.state.version == version else None
+        commit = self.previous if self.previous and self.previous.version == version else None
+        has_commit = version in self.listing.commits or version in self._checkpoints
+        self.rules.apply(Checksum(version, content, self.definition, state, commit, has_commit))
+
+
+def _blocks(
+    store: LogStore, listing: LogListing, on_progress: OnProgress | None
+) -> Iterator[list[tuple[int, bytes | None]]]:
+    """Versions in order with their commits, some at a time.
+
+    A checkpoint or checksum without a commit is a version too.
+    """
+    versions = sorted(
+        {*listing.commits, *(one.version for one in listing.checkpoints), *listing.checksums}
+    )
+    contents = _contents(store, listing, on_progress)
+    block: list[tuple[int, bytes | None]] = []
+    size = 0
+    for version in versions:
+        content = next(contents) if version in listing.commits else None
+        block.append((version, content))
+        size += len(content or b"")
+        if size > _BYTES_AT_ONCE or len(block) >= _COMMITS_AT_ONCE:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def _contents(
+    store: LogStore, listing: LogListing, on_progress: OnProgress | None
+) -> Iterator[bytes | None]:
+    on_read = (lambda d, n: on_progress("reading commits", d, n)) if on_progress else None
+    paths = [one.path for one in listing.commits.values()]
+    for _, content in read_all(store, paths, on_read=on_read):
+        if isinstance(content, FileMissing):
+            yield None
+        elif isinstance(content, StorageError):
+            raise content
+        else:
+            yield content
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be checked, how deep, and how much of it is told."""
+
+    rules: Sequence[AnyRule]
+    level: Level = Level.LOG
+    sample: Sample = field(default_factory=Sample)
+    most: int | None = 20
+    known: frozenset[FindingKey] = frozenset()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came out for one table; `version` is the newest, None where there is none."""
+
+    location: str
+    version: int | None
+    request: Request
+    tally: Tally
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a run works with: an engine for files, Spark for rows, and the clock."""
+
+    engine: Callable[[], Engine]
+    spark: Callable[[], Any]
+    now_ms: int
+    options: Mapping[str, str] = field(default_factory=dict)
+    on_progress: OnProgress | None = None
+
+    def told(self, what: str) -> Callable[[int], None] | None:
+        report = self.on_progress
+        return (lambda done: report(what, done, 0)) if report else None
+
+
+def check_table(store: LogStore, request: Request, means: Means) -> Checked:
+    """Everything that the request asks of one table. Raises only where the storage fails."""
+    tally = Tally(request.most, request.known)
+    rules = Rules(request.rules, tally)
+    run = LogRun(store, rules, means.now_ms, means.on_progress)
+    run.run()
+    version = run.listing.latest if run.listing and run.listing.latest >= 0 else None
+    notes: list[str] = []
+    if version is not None and rules.want(Live, NotLoaded, Stored, DataFile, FileRows, Vector):
+        snapshot = _load(run, rules, means)
+        if snapshot is not None:
+            _check_newest(run, snapshot, rules, request, means)
+        elif request.level > Level.LOG:
+            notes.append("the newest version cannot be loaded: only its log was checked")
+    return Checked(store.location, version, request, tally, notes)
+
+
+def _load(run: LogRun, rules: Rules, means: Means) -> Snapshot | None:
+    try:
+        return load_snapshot(
+            run.store, means.engine, listing=run.listing, allow_catalog_managed=True
+        )
+    except StorageError as error:
+        if not isinstance(error, FileMissing):
+            raise
+        failure: DeltaCliError = error
+    except DeltaCliError as error:
+        failure = error
+    if not rules.tally.has(Severity.ERROR):
+        # Otherwise it is known already why.
+        rules.apply(NotLoaded(failure, run.listing.latest if run.listing else None))
+    return None
+
+
+def _check_newest(
+    run: LogRun, snapshot: Snapshot, rules: Rules, request: Request, means: Means
+) -> None:
+    version = snapshot.version
+    definition = run.definition
+    if definition is None or definition.metadata is None:
+        definition = Definition(
+            version, LOG, snapshot.protocol, snapshot.metadata, snapshot.domains
+        )
+    state = run.state if run.state and run.state.version == version else None
+    try:
+        _check_files(
+            run, Live(snapshot, definition, state, run.twice_in_base), rules, request, means
+        )
+    except CorruptLog as error:
+        # What reading the log from its start has not shown, going through its files has.
+        rules.apply(NotLoaded(error, version))
+
+
+def _check_files(run: LogRun, live: Live, rules: Rules, request: Request, means: Means) -> None:
+    snapshot, definition = live.snapshot, live.definition
+    rules.apply(live)
+    stored = Stored(snapshot, definition, means.engine, means.now_ms, dict(means.options))
+    if rules.want(Stored):
+        rules.apply(stored)
+    adds = partial(live_adds, snapshot, request.sample)
+    table = TableColumns(definition, frozenset(run.recorded))
+    footers = Footers(snapshot, means.engine, table, means.options)
+    if rules.want(DataFile):
+        for one in footers.of(adds(), means.told("reading footers")):
+            rules.apply(one)
+    if rules.want(ChangeFile):
+        for change in footers.of_changes(stored.change_data()):
+            rules.apply(change)
+    rows = RowReader(snapshot, definition, means.spark, means.options)
+    if rules.want(Vector):
+        for vector in rows.vectors(adds()):
+            rules.apply(vector)
+    if rules.want(FileRows):
+        for found in rows.of(adds(), means.told("reading rows")):
+            rules.apply(found)
