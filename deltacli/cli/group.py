@@ -54,10 +54,12 @@ class LazyGroup(TyperGroup):
 def load_command(row: CommandRow) -> Any:
     """The command of a registry row, as Typer builds it."""
     from deltacli.cli.options import ALL_COMMON, with_common_options
+    from deltacli.render.formats import Format
 
     module = import_module(f"deltacli.cli.commands.{row.module}")
     common = getattr(module, "COMMON", ALL_COMMON)
-    callback = with_common_options(getattr(module, row.module), common)
+    formats = getattr(module, "FORMATS", Format)
+    callback = with_common_options(getattr(module, row.module), common, formats)
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
     single.command(
         row.name,

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deltacli.render.formats import Format
+from deltacli.render.formats import FindingsFormat, Format
 
 TableArg = Annotated[
     str,
@@ -87,7 +87,7 @@ class CommonOptions:
     """What stands on every command."""
 
     output: Annotated[
-        Format,
+        Format | FindingsFormat,
         _common(
             "-o",
             "--output",
@@ -171,13 +171,18 @@ ALL_COMMON = (
 
 
 def with_common_options(
-    command: Callable[..., Any], names: Sequence[str] = ALL_COMMON
+    command: Callable[..., Any],
+    names: Sequence[str] = ALL_COMMON,
+    formats: type[StrEnum] = Format,
 ) -> Callable[..., None]:
-    """A Typer callback for `command(options, …)`, with common options after its own."""
+    """A Typer callback for `command(options, …)`, with common options after its own.
+
+    `formats` are those that its output can have.
+    """
     own = inspect.signature(command, eval_str=True)
     _options, *rest = own.parameters.values()
     known = inspect.signature(CommonOptions, eval_str=True).parameters
-    shared = [known[name] for name in names]
+    shared = [_with_formats(known[name], formats) for name in names]
 
     @functools.wraps(command)
     def callback(**values: Any) -> None:
@@ -190,3 +195,10 @@ def with_common_options(
     )
     callback.__annotations__ = {one.name: one.annotation for one in keyword_only}
     return callback
+
+
+def _with_formats(parameter: inspect.Parameter, formats: type[StrEnum]) -> inspect.Parameter:
+    if parameter.name != "output" or formats is Format:
+        return parameter
+    (option,) = parameter.annotation.__metadata__
+    return parameter.replace(annotation=Annotated[formats, option], default=formats("auto"))

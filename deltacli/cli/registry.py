@@ -16,6 +16,7 @@ class CommandRow:
 COMMANDS: tuple[CommandRow, ...] = (
     CommandRow("history", "history", "Inspect", "Show a table's commits, newest first."),
     CommandRow("snapshot", "snapshot", "Inspect", "Show the state of a table at a version."),
+    CommandRow("validate", "validate", "Inspect", "Check tables against the whole protocol."),
     CommandRow("head", "head", "Inspect", "Show some rows of a table at a version."),
     CommandRow("checkpoint", "checkpoint", "Maintain", "Write a checkpoint; clean up the log."),
     CommandRow("vacuum", "vacuum", "Maintain", "Delete files that no kept version needs."),

@@ -9,14 +9,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from deltacli.cli.engines import EngineWish
 from deltacli.cli.failure import failure_text
 from deltacli.cli.options import CommonOptions
 from deltacli.errors import DeltaCliError, NotFound, StorageError, UsageError
 from deltacli.operations.records import Document, Listing, Report, check_fields
-from deltacli.render.formats import Format
+from deltacli.render.formats import FindingsFormat, Format
 from deltacli.storage import LogStore, open_store
 from deltacli.units import escaped, human_size, iso_time, parse_instant, parse_zone
 
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from deltacli.delta.engine import Engine
     from deltacli.delta.segment import LogListing
     from deltacli.delta.snapshot import Snapshot
+    from deltacli.render.table import People
     from deltacli.spark.session import SparkSettings
+
+
+F = TypeVar("F", Format, FindingsFormat)
 
 
 class Session:
@@ -182,11 +186,25 @@ class Session:
 
     @cached_property
     def format(self) -> Format:
-        chosen = self.options.output
+        name = self._chosen_format(Format).value
+        if name not in list(Format):
+            raise UsageError(f"{name} is for findings", hint="use json, jsonl, csv or table here")
+        return Format(name)
+
+    @property
+    def findings_format(self) -> FindingsFormat:
+        return self._chosen_format(FindingsFormat)
+
+    def _chosen_format(self, formats: type[F]) -> F:
+        """What --output says, or the name of the output file, or where the output goes."""
+        chosen = self.options.output.value
         suffix = os.path.splitext(self.options.output_file or "")[1].removeprefix(".")
-        if chosen is Format.AUTO and suffix in list(Format):
-            return Format(suffix)
-        return chosen.resolved(on_terminal=self._stdout_is_terminal)
+        if chosen == "auto" and suffix in list(formats):
+            return formats(suffix)
+        if chosen not in list(formats):
+            # A format of its own, for what has no such form.
+            return formats("auto").resolved(on_terminal=self._stdout_is_terminal)
+        return formats(chosen).resolved(on_terminal=self._stdout_is_terminal)
 
     @property
     def _stdout_is_terminal(self) -> bool:
@@ -217,6 +235,10 @@ class Session:
         fields = self.fields or ()
         if not all(name in document for name in fields):
             check_fields(fields, rows)
+        self.check_places(beside)
+
+    def check_places(self, beside: str | None) -> None:
+        """Raise what would go wrong with writing the output, and a file beside it, later."""
         for path in (self.options.output_file, beside):
             if path is not None:
                 _check_place(path)
@@ -243,6 +265,15 @@ class Session:
                 from deltacli.render.records import render_reports
 
                 render_reports(reports, fields, self.format, write, many=many)
+
+    def show_people(self, show: Callable[[People], None]) -> None:
+        """Let something be written for people, by rich."""
+        from deltacli.render.table import People
+
+        with self._progress, self._sink() as write:
+            sink = _TextSink(write, is_terminal=self._stdout_is_terminal)
+            color = not self.options.no_color
+            show(People(sink, zone=self.zone, now_ms=self.now_ms, color=color))
 
     def show_text(self, text: str) -> None:
         """A result that is text already, such as a script."""

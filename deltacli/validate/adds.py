@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import orjson
@@ -382,3 +383,6 @@ class Nones(Sequence[Any]):
 
     def __getitem__(self, position: Any) -> Any:
         return None
+
+    def __iter__(self) -> Iterator[Any]:
+        return repeat(None, self._size)

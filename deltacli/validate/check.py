@@ -171,6 +171,8 @@ class LogRun:
         try:
             self.listing = list_log(self.store)
         except NotFound:
+            if not _is_folder(self.store):
+                raise
             self.rules.apply(LogFolder(self.store, None, self.now_ms))
             return
         for block in _blocks(self.store, self.listing, self.on_progress):
@@ -376,6 +378,13 @@ class LogRun:
         commit = self.previous if self.previous and self.previous.version == version else None
         has_commit = version in self.listing.commits or version in self._checkpoints
         self.rules.apply(Checksum(version, content, self.definition, state, commit, has_commit))
+
+
+def _is_folder(store: LogStore) -> bool:
+    try:
+        return next(store.list_from(""), None) is not None
+    except FileMissing:
+        return False
 
 
 def _blocks(

@@ -369,16 +369,16 @@ def _read_parquet(
 
 
 def _count_actions(reading: Reading, path: str, batch: Any, start: int) -> None:
-    """Each row has exactly one action."""
-    total = None
-    for column in batch.columns:
-        one = column.is_valid().cast(pa.int8())
-        total = one if total is None else pc.add(total, one)
-    if total is None:
-        return
-    odd = pc.indices_nonzero(pc.not_equal(total, 1))
-    for position in odd.to_pylist()[: _MOST - len(reading.odd_rows)]:
-        reading.odd_rows.append((path, start + position, total[position].as_py()))
+    """Each row has exactly one action; one of a later protocol counts if there is no other."""
+    known, other = pa.repeat(0, batch.num_rows), pa.repeat(False, batch.num_rows)
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name in ACTION_KEYS:
+            known = pc.add(known, column.is_valid().cast(pa.int8()))
+        else:
+            other = pc.or_(other, column.is_valid())
+    is_odd = pc.or_(pc.greater(known, 1), pc.and_(pc.equal(known, 0), pc.invert(other)))
+    for position in pc.indices_nonzero(is_odd).to_pylist()[: _MOST - len(reading.odd_rows)]:
+        reading.odd_rows.append((path, start + position, known[position].as_py()))
 
 
 def _take_rows(

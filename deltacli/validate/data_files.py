@@ -15,7 +15,7 @@ from deltacli.delta.paths import file_location
 from deltacli.delta.scan import Places
 from deltacli.delta.schema import Array, DataType, Field, Map, Primitive, Struct
 from deltacli.delta.snapshot import Snapshot
-from deltacli.delta.stats import stats_of_struct
+from deltacli.delta.stats import num_records, stats_of_struct
 from deltacli.validate.commits import Body
 from deltacli.validate.definition import Definition, Path
 

@@ -125,7 +125,7 @@ def misfits(key: str, body: Mapping[str, Any]) -> Iterator[Misfit]:
     for name in sorted(unknown - _KNOWN_BESIDES.get(key, frozenset())):
         yield Misfit("unknown", name)
     for name, inner in _INNER.items():
-        value = body.get(name)
+        value: Any = body.get(name)
         if name in shape and type(value) is dict and value:
             yield from _misfits(inner, value, f"{name}.")
             for other in sorted(value.keys() - inner.keys() - {"maxRowIndex"}):

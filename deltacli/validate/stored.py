@@ -112,17 +112,18 @@ class Stored:
     def live_bytes(self) -> int:
         return sum(size or 0 for _, sizes, _ in self._live() for size in sizes)
 
-    def _live(self) -> Iterator[tuple[list[str], list[int | None], list[int | None]]]:
+    def _live(self) -> Iterator[Any]:
+        """Paths, sizes and times of the live files, some at a time."""
         fields = ("path", "size", "modificationTime")
         rows: list[Body] = []
         for item in self.snapshot.files("add", fields, _ROWS):
             if isinstance(item, FileBatch):
                 batch = item.columns
-                yield tuple(batch.column(one).to_pylist() for one in fields)  # type: ignore[misc]
+                yield [batch.column(one).to_pylist() for one in fields]
             else:
                 rows.append({name: item.get(name) for name in fields})
         if rows:
-            yield tuple([row[one] for row in rows] for one in fields)  # type: ignore[misc]
+            yield [[row[one] for row in rows] for one in fields]
 
     def _name(self, path: str) -> str:
         return self.root.own_name(path) or ""

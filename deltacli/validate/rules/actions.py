@@ -40,8 +40,11 @@ def fields_have_their_types(commit: Commit) -> Iterator[Finding]:
     """
     for line, one in commit.misfits:
         if one.what == "wrong":
-            yield Finding(f"{line.key}.{one.name} is not {one.expected}: {str(one.value)[:60]!r}",
-                          line=line.number, path=_path(line.body))
+            yield Finding(
+                f"{line.key}.{one.name} is not {one.expected}: {str(one.value)[:60]!r}",
+                line=line.number,
+                path=_path(line.body),
+            )
 
 
 @rule("ACT003", ERROR, "Sizes and times are not negative", of=Commit)
@@ -55,14 +58,18 @@ def sizes_are_not_negative(commit: Commit) -> Iterator[Finding]:
         for name in _SIGNED:
             value = line.body.get(name)
             if value is not None and value < 0:
-                yield Finding(f"{line.key}.{name} is {value}", line=line.number,
-                              path=_path(line.body))
-        vector = line.body.get("deletionVector")
-        for name in _SIGNED_IN_VECTOR if vector else ():
+                yield Finding(
+                    f"{line.key}.{name} is {value}", line=line.number, path=_path(line.body)
+                )
+        vector = line.body.get("deletionVector") or {}
+        for name in _SIGNED_IN_VECTOR:
             value = vector.get(name)
             if value is not None and value < 0:
-                yield Finding(f"{line.key}.deletionVector.{name} is {value}", line=line.number,
-                              path=_path(line.body))
+                yield Finding(
+                    f"{line.key}.deletionVector.{name} is {value}",
+                    line=line.number,
+                    path=_path(line.body),
+                )
 
 
 @rule("ACT004", WARNING, "Paths are URIs", of=Adds)
@@ -132,8 +139,9 @@ def tombstones_have_a_time(commit: Commit) -> Iterator[Finding]:
     """
     for line in commit.sound("remove"):
         if line.body.get("deletionTimestamp") is None:
-            yield Finding("remove has no deletionTimestamp", line=line.number,
-                          path=_path(line.body))
+            yield Finding(
+                "remove has no deletionTimestamp", line=line.number, path=_path(line.body)
+            )
 
 
 @rule("ACT008", WARNING, "Extended tombstones are complete", of=Commit)
@@ -147,8 +155,11 @@ def extended_tombstones_are_complete(commit: Commit) -> Iterator[Finding]:
         if line.body.get("extendedFileMetadata"):
             absent = [one for one in ("partitionValues", "size") if line.body.get(one) is None]
             if absent:
-                yield Finding(f"extendedFileMetadata is true without {' and '.join(absent)}",
-                              line=line.number, path=_path(line.body))
+                yield Finding(
+                    f"extendedFileMetadata is true without {' and '.join(absent)}",
+                    line=line.number,
+                    path=_path(line.body),
+                )
 
 
 @rule("ACT009", ERROR, "Change data is no data change", of=Commit)
@@ -214,11 +225,17 @@ def tombstones_have_a_plausible_time(commit: Commit) -> Iterator[Finding]:
             continue
         entry = commit.state.entry(key) if commit.state else None
         if stamp > border:
-            yield Finding("deletionTimestamp is more than a day in the future",
-                          line=line.number, path=_path(line.body))
+            yield Finding(
+                "deletionTimestamp is more than a day in the future",
+                line=line.number,
+                path=_path(line.body),
+            )
         elif entry is not None and entry.modified_ms and stamp < entry.modified_ms - _DAY_MS:
-            yield Finding("the file was removed before it was added, by its times",
-                          line=line.number, path=_path(line.body))
+            yield Finding(
+                "the file was removed before it was added, by its times",
+                line=line.number,
+                path=_path(line.body),
+            )
 
 
 @rule("ACT014", ERROR, "The first commit defines the table", of=Commit)
@@ -267,8 +284,10 @@ def table_stays_the_same(definition: Definition) -> Iterator[Finding]:
     """
     old = definition.before.metadata if definition.before else None
     if old and definition.metadata and old.id != definition.metadata.id:
-        yield Finding(f"the table's id is {definition.metadata.id}, it was {old.id}",
-                      line=definition.lines.get("metaData"))
+        yield Finding(
+            f"the table's id is {definition.metadata.id}, it was {old.id}",
+            line=definition.lines.get("metaData"),
+        )
 
 
 @rule("ACT018", ERROR, "Statistics are JSON", of=Adds)

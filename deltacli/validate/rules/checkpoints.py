@@ -22,10 +22,19 @@ from deltacli.validate.replay import path_of
 from deltacli.validate.stats_structs import ParsedAdds
 
 _INTS = {
-    "size": "int64", "modificationTime": "int64", "deletionTimestamp": "int64",
-    "baseRowId": "int64", "defaultRowCommitVersion": "int64", "version": "int64",
-    "lastUpdated": "int64", "createdTime": "int64", "minReaderVersion": "int32",
-    "minWriterVersion": "int32", "sizeInBytes": "", "offset": "int32", "cardinality": "int64",
+    "size": "int64",
+    "modificationTime": "int64",
+    "deletionTimestamp": "int64",
+    "baseRowId": "int64",
+    "defaultRowCommitVersion": "int64",
+    "version": "int64",
+    "lastUpdated": "int64",
+    "createdTime": "int64",
+    "minReaderVersion": "int32",
+    "minWriterVersion": "int32",
+    "sizeInBytes": "",
+    "offset": "int32",
+    "cardinality": "int64",
 }
 
 
@@ -120,8 +129,9 @@ def a_checkpoint_has_the_commits_files(reading: Reading) -> Iterator[Finding]:
         else:
             names = [name for name in one.names if name not in _ROW_IDS]
             if names:
-                yield Finding(f"the checkpoint says something else of {', '.join(names)}",
-                              path=one.path)
+                yield Finding(
+                    f"the checkpoint says something else of {', '.join(names)}", path=one.path
+                )
 
 
 _ROW_IDS = ("baseRowId", "defaultRowCommitVersion")
@@ -179,8 +189,9 @@ def a_checkpoint_has_transactions_and_domains(reading: Reading) -> Iterator[Find
             if not expires:
                 yield Finding(f"the transaction of {app!r} is missing")
         elif own_txns[app] != said.version:
-            yield Finding(f"the transaction of {app!r} is {own_txns[app]}, the commits say "
-                          f"{said.version}")
+            yield Finding(
+                f"the transaction of {app!r} is {own_txns[app]}, the commits say {said.version}"
+            )
     for app in own_txns.keys() - state.txns.keys():
         yield Finding(f"no commit has the transaction of {app!r}")
     for name, domain in state.domains.items():
@@ -274,9 +285,9 @@ def a_checkpoint_keeps_statistics(reading: Reading) -> Iterator[Finding]:
     Fix: `deltacli checkpoint TABLE --force --stats both`.
     """
     state = reading.state
-    if state is not None and state.has_stats and reading.counts["add"] and not reading.with_stats:
-        if reading.is_readable:
-            yield Finding("all statistics are lost")
+    had_stats = state is not None and state.has_stats
+    if had_stats and reading.is_readable and reading.counts["add"] and not reading.with_stats:
+        yield Finding("all statistics are lost")
 
 
 @rule("CKP015", WARNING, "A checkpoint has the statistics that the table asks for", of=Reading)
@@ -295,8 +306,9 @@ def a_checkpoint_has_the_asked_statistics(reading: Reading) -> Iterator[Finding]
         yield Finding("delta.checkpoint.writeStatsAsJson is false, and there are texts")
     names = {name for schema in reading.schemas.values() for name in _field_names(schema, "add")}
     if as_struct and definition.partition_columns and "partitionValues_parsed" not in names:
-        yield Finding("delta.checkpoint.writeStatsAsStruct is true, and there is no "
-                      "partitionValues_parsed")
+        yield Finding(
+            "delta.checkpoint.writeStatsAsStruct is true, and there is no partitionValues_parsed"
+        )
 
 
 @rule("CKP016", ERROR, "Typed columns say what the texts say", of=ParsedAdds)
@@ -426,8 +438,9 @@ def a_checkpoint_keeps_row_ids(reading: Reading) -> Iterator[Finding]:
     for one in reading.differences:
         names = [name for name in one.names if name in _ROW_IDS]
         if names:
-            yield Finding(f"the checkpoint says something else of {' and '.join(names)}",
-                          path=one.path)
+            yield Finding(
+                f"the checkpoint says something else of {' and '.join(names)}", path=one.path
+            )
 
 
 @rule("CKP025", WARNING, "Checkpoints of one version agree", of=LogFolder)
@@ -443,7 +456,10 @@ def checkpoints_of_one_version_agree(log: LogFolder) -> Iterator[Finding]:
             continue
         other = first.setdefault(one.version, one)
         if other is not one and (one.sums.files, one.sums.facts, one.protocol, one.metadata) != (
-            other.sums.files, other.sums.facts, other.protocol, other.metadata,
+            other.sums.files,
+            other.sums.facts,
+            other.protocol,
+            other.metadata,
         ):
             yield Finding(f"{one.file} and {other.file} differ", file=one.file, version=one.version)
 
@@ -456,9 +472,10 @@ def old_clients_find_a_checkpoint(log: LogFolder) -> Iterator[Finding]:
     instead of which feature they lack.
     Fix: `deltacli checkpoint TABLE --kind classic`.
     """
-    if log.checkpoints and min(log.commits, default=0) > 0:
-        if all(one.kind is Kind.UUID_CHECKPOINT for one in log.checkpoints):
-            yield Finding("no checkpoint has a classic name")
+    was_cleaned_up = min(log.commits, default=0) > 0
+    kinds = {one.kind for one in log.checkpoints}
+    if was_cleaned_up and kinds == {Kind.UUID_CHECKPOINT}:
+        yield Finding("no checkpoint has a classic name")
 
 
 @rule("CKP027", WARNING, "Checkpoints have the protocol's types", of=Reading)
@@ -477,8 +494,16 @@ def checkpoints_have_the_protocols_types(reading: Reading) -> Iterator[Finding]:
                 yield Finding(f"{top.name} is {top.type}, no struct", file=path)
 
 
-_ACTIONS = ("add", "remove", "metaData", "protocol", "txn", "domainMetadata", "sidecar",
-            "checkpointMetadata")
+_ACTIONS = (
+    "add",
+    "remove",
+    "metaData",
+    "protocol",
+    "txn",
+    "domainMetadata",
+    "sidecar",
+    "checkpointMetadata",
+)
 
 
 def _odd_types(struct: Any, above: str) -> Iterator[tuple[str, str]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deltacli.delta.actions import (
     BadAction,
+    Protocol,
     parse_domain,
     parse_metadata,
     parse_protocol,
@@ -64,30 +66,32 @@ def a_checksum_has_the_metadata(checksum: Checksum) -> Iterator[Finding]:
     Why: the log was damaged after the checksum was written, or its writer erred.
     Fix: find out which is right; a wrong checksum may be deleted.
     """
-    definition = checksum.definition
+    definition, body = checksum.definition, checksum.body
     if definition is None or checksum.problem:
         return
     try:
-        protocol = parse_protocol(checksum.body.get("protocol") or {})
-        metadata = parse_metadata(checksum.body.get("metadata") or {})
+        # The first writers of checksums left them out.
+        protocol = parse_protocol(body["protocol"]) if body.get("protocol") else None
+        metadata = parse_metadata(body["metadata"]) if body.get("metadata") else None
     except (BadAction, AttributeError) as error:
         yield Finding(f"metadata or protocol cannot be read: {error}")
         return
     own = definition.protocol
-    if own is not None and definition.version <= checksum.version:
-        said = (
-            protocol.min_reader_version, protocol.min_writer_version,
-            set(protocol.reader_features or ()), set(protocol.writer_features or ()),
-        )
-        if said != (
-            own.min_reader_version, own.min_writer_version,
-            set(own.reader_features or ()), set(own.writer_features or ()),
-        ):
-            yield Finding("the protocol is another than the log's")
-    if definition.metadata is not None:
+    if protocol is not None and own is not None and _versions(protocol) != _versions(own):
+        yield Finding("the protocol is another than the log's")
+    if metadata is not None and definition.metadata is not None:
         for name in ("id", "schema_string", "partition_columns", "configuration"):
             if getattr(metadata, name) != getattr(definition.metadata, name):
                 yield Finding(f"the metadata differs from the log's in {name}")
+
+
+def _versions(protocol: Protocol) -> tuple[int, int, set[str], set[str]]:
+    return (
+        protocol.min_reader_version,
+        protocol.min_writer_version,
+        set(protocol.reader_features or ()),
+        set(protocol.writer_features or ()),
+    )
 
 
 @rule("CRC005", ERROR, "A checksum lists what the version has", of=Checksum)
@@ -166,16 +170,16 @@ def a_histogram_adds_up(checksum: Checksum) -> Iterator[Finding]:
     bounds, counts, sizes = (
         histogram.get(one) for one in ("sortedBinBoundaries", "fileCounts", "totalBytes")
     )
-    if not all(isinstance(one, list) and all(type(n) is int for n in one)
-               for one in (bounds, counts, sizes)):
+    if not all(
+        isinstance(one, list) and all(type(n) is int for n in one)
+        for one in (bounds, counts, sizes)
+    ):
         yield Finding("the histogram has no lists of numbers")
         return
-    assert isinstance(bounds, list) and isinstance(counts, list) and isinstance(sizes, list)
-    if (
-        not bounds
-        or bounds[0] != 0
-        or any(a >= b for a, b in zip(bounds, bounds[1:], strict=False))
-    ):
+    assert isinstance(bounds, list)
+    assert isinstance(counts, list)
+    assert isinstance(sizes, list)
+    if not bounds or bounds[0] != 0 or any(a >= b for a, b in itertools.pairwise(bounds)):
         yield Finding("the histogram's boundaries do not ascend from 0")
     elif not len(bounds) == len(counts) == len(sizes):
         yield Finding("the histogram's lists are not of one length")
@@ -199,7 +203,8 @@ def a_checksum_counts_vectors(checksum: Checksum) -> Iterator[Finding]:
     if state is None or checksum.problem:
         return
     for name, own in (
-        ("numDeletionVectorsOpt", state.sums.vectors), ("numDeletedRecordsOpt", state.sums.deleted)
+        ("numDeletionVectorsOpt", state.sums.vectors),
+        ("numDeletedRecordsOpt", state.sums.deleted),
     ):
         said = body.get(name)
         if said is not None and said != own:

@@ -43,8 +43,9 @@ def a_commit_does_not_add_what_it_removes(commit: Commit) -> Iterator[Finding]:
     removed = {key for key, _ in commit.removes}
     for key, line in commit.adds:
         if key in removed:
-            yield Finding("the commit adds and removes the same file", path=path_of(key),
-                          line=line.number)
+            yield Finding(
+                "the commit adds and removes the same file", path=path_of(key), line=line.number
+            )
 
 
 @rule("CFL003", ERROR, "A commit removes a file once", of=Commit)
@@ -114,8 +115,11 @@ def a_new_vector_replaces_the_old(commit: Commit) -> Iterator[Finding]:
         path = path_of(key)
         for old in commit.state.keys_of(path):
             if old != key and old not in removed:
-                yield Finding("the file is live with another deletion vector, which is not removed",
-                              path=path, line=line.number)
+                yield Finding(
+                    "the file is live with another deletion vector, which is not removed",
+                    path=path,
+                    line=line.number,
+                )
 
 
 @rule("CFL008", WARNING, "Only live files are removed", of=Commit)
@@ -155,8 +159,11 @@ def append_only_tables_only_grow(commit: Commit) -> Iterator[Finding]:
         return
     for key, line in commit.removes:
         if line.body.get("dataChange"):
-            yield Finding("data is removed though delta.appendOnly is true", path=path_of(key),
-                          line=line.number)
+            yield Finding(
+                "data is removed though delta.appendOnly is true",
+                path=path_of(key),
+                line=line.number,
+            )
 
 
 @rule("CFL011", WARNING, "New rows are a data change", of=Commit)
@@ -170,8 +177,11 @@ def new_rows_are_a_data_change(commit: Commit) -> Iterator[Finding]:
         return
     for key, line in commit.adds:
         if line.body.get("dataChange") is False and not commit.state.keys_of(path_of(key)):
-            yield Finding("a new file has dataChange false and replaces none", path=path_of(key),
-                          line=line.number)
+            yield Finding(
+                "a new file has dataChange false and replaces none",
+                path=path_of(key),
+                line=line.number,
+            )
 
 
 @rule("CFL012", ERROR, "A live file has one deletion vector", of=Live)

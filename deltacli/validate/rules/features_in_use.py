@@ -44,8 +44,11 @@ def change_data_is_written_where_enabled(commit: Commit) -> Iterator[Finding]:
     was_enabled = commit.before is not None and commit.before.is_on("delta.enableChangeDataFeed")
     if not enabled and not was_enabled:
         for line in commit.sound("cdc"):
-            yield Finding("change data, though the change data feed is not enabled",
-                          path=line.body["path"], line=line.number)
+            yield Finding(
+                "change data, though the change data feed is not enabled",
+                path=line.body["path"],
+                line=line.number,
+            )
 
 
 @rule("CDF003", WARNING, "Change data lies in its folder", of=Commit)
@@ -57,8 +60,11 @@ def change_data_lies_in_its_folder(commit: Commit) -> Iterator[Finding]:
     """
     for line in commit.sound("cdc"):
         if "_change_data/" not in line.body["path"]:
-            yield Finding("the change data file lies outside of _change_data",
-                          path=line.body["path"], line=line.number)
+            yield Finding(
+                "the change data file lies outside of _change_data",
+                path=line.body["path"],
+                line=line.number,
+            )
 
 
 @rule("CDF004", ERROR, "Change data says what happened", of=ChangeFile, level=FOOTERS)
@@ -114,8 +120,9 @@ def high_water_mark_covers_all(live: Live) -> Iterator[Finding]:
     if live.high_water_mark is None:
         yield Finding("there are row ids, and no rowIdHighWaterMark")
     elif live.high_water_mark < greatest:
-        yield Finding(f"rowIdHighWaterMark is {live.high_water_mark:,}, there is the row id "
-                      f"{greatest:,}")
+        yield Finding(
+            f"rowIdHighWaterMark is {live.high_water_mark:,}, there is the row id {greatest:,}"
+        )
 
 
 @rule("ROW004", ERROR, "Columns of row ids have names of their own", of=Definition)
@@ -136,8 +143,9 @@ def columns_of_row_ids_have_own_names(definition: Definition) -> Iterator[Findin
         if value is None:
             yield Finding(f"{name} is not set", line=definition.lines.get("metaData"))
         elif value in taken:
-            yield Finding(f"{name} is {value!r}, a column of the table",
-                          line=definition.lines.get("metaData"))
+            yield Finding(
+                f"{name} is {value!r}, a column of the table", line=definition.lines.get("metaData")
+            )
 
 
 @rule("ROW005", ERROR, "Row tracking is enabled or suspended", of=Definition)
@@ -301,5 +309,6 @@ def transactions_have_a_time(commit: Commit) -> Iterator[Finding]:
         return
     for line in commit.sound("txn"):
         if line.body.get("lastUpdated") is None:
-            yield Finding(f"the transaction of {line.body['appId']!r} has no lastUpdated",
-                          line=line.number)
+            yield Finding(
+                f"the transaction of {line.body['appId']!r} has no lastUpdated", line=line.number
+            )

@@ -23,8 +23,19 @@ _ALIKE = (
     {"timestamp", "timestamp_ntz"},
     {"void", "null"},
 )
-_UNCHECKED = ("variant", "geometry", "geography", "interval", "void", "null", "char", "varchar",
-              "string ", "timestamp_nanos", "timestamp_ntz_nanos")
+_UNCHECKED = (
+    "variant",
+    "geometry",
+    "geography",
+    "interval",
+    "void",
+    "null",
+    "char",
+    "varchar",
+    "string ",
+    "timestamp_nanos",
+    "timestamp_ntz_nanos",
+)
 
 
 @rule("DAT001", ERROR, "Live files are there", of=Stored, level=FILES)
@@ -81,8 +92,9 @@ def columns_of_files_have_readable_types(one: DataFile) -> Iterator[Finding]:
     """
     for own, stored, kind in _misfits(one):
         if not is_readable_change(stored, kind):
-            yield Finding(f"{dotted(own.path)} is {stored} in the file, {kind} in the table",
-                          path=one.path)
+            yield Finding(
+                f"{dotted(own.path)} is {stored} in the file, {kind} in the table", path=one.path
+            )
 
 
 @rule("DAT005", WARNING, "Narrow files have a recorded change", of=DataFile, level=FOOTERS)
@@ -94,10 +106,14 @@ def narrow_files_have_a_recorded_change(one: DataFile) -> Iterator[Finding]:
     """
     for own, stored, kind in _misfits(one):
         was_recorded = (own.path, stored, kind) in one.table.recorded
-        if is_readable_change(stored, kind) and not was_recorded:
-            if not _is_recorded(one, own, stored):
-                yield Finding(f"{dotted(own.path)} is {stored} in the file, {kind} in the table, "
-                              "and no change is recorded", path=one.path)
+        if is_readable_change(stored, kind) and not (
+            was_recorded or _is_recorded(one, own, stored)
+        ):
+            yield Finding(
+                f"{dotted(own.path)} is {stored} in the file, {kind} in the table, "
+                "and no change is recorded",
+                path=one.path,
+            )
 
 
 def _is_recorded(one: DataFile, own: Column, stored: str) -> bool:
@@ -117,8 +133,11 @@ def recorded_changes_stay(one: DataFile) -> Iterator[Finding]:
     """
     for own, stored, kind in _misfits(one):
         if (own.path, stored, kind) in one.table.recorded and not _is_recorded(one, own, stored):
-            yield Finding(f"{dotted(own.path)} is {stored} in the file; the record of its change "
-                          f"to {kind} was removed", path=one.path)
+            yield Finding(
+                f"{dotted(own.path)} is {stored} in the file; the record of its change "
+                f"to {kind} was removed",
+                path=one.path,
+            )
 
 
 @rule("DAT006", ERROR, "Columns that must have values are in files", of=DataFile, level=FOOTERS)
@@ -133,8 +152,9 @@ def required_columns_are_in_files(one: DataFile) -> Iterator[Finding]:
     found = {own.path[0] for _, own in one.columns}
     for name, own in one.table.tops.items():
         if not own.nullable and name not in one.top_names and own.name not in found:
-            yield Finding(f"the file has no column {own.name!r}, which is not nullable",
-                          path=one.path)
+            yield Finding(
+                f"the file has no column {own.name!r}, which is not nullable", path=one.path
+            )
 
 
 @rule("DAT007", WARNING, "Files are encoded as usual", of=DataFile, level=FOOTERS)
@@ -160,7 +180,9 @@ def no_data_file_is_forgotten(stored: Stored) -> Iterator[Finding]:
     kept = [
         (name, size, stamp)
         for name, size, stamp in zip(
-            texts_of(found.names), found.sizes.to_pylist(), found.modified_ms.to_pylist(),
+            texts_of(found.names),
+            found.sizes.to_pylist(),
+            found.modified_ms.to_pylist(),
             strict=True,
         )
         if not name.endswith(".bin")
@@ -236,8 +258,11 @@ def rows_keep_their_constraints(one: FileRows) -> Iterator[Finding]:
             broken = one.facts.broken[str(number)]
             # A check that is null, such as a > 0 without a, is not broken.
             if broken.false:
-                yield Finding(f"{broken.false:,} rows break the {condition.kind} "
-                              f"{condition.name}: {condition.sql}", path=one.path)
+                yield Finding(
+                    f"{broken.false:,} rows break the {condition.kind} "
+                    f"{condition.name}: {condition.sql}",
+                    path=one.path,
+                )
 
 
 @rule("DAT014", ERROR, "Generated columns have their values", of=FileRows, level=DATA)
@@ -251,8 +276,11 @@ def generated_columns_have_their_values(one: FileRows) -> Iterator[Finding]:
         if condition.kind == GENERATED and one.facts is not None:
             broken = one.facts.broken[str(number)]
             if broken.false or broken.null:
-                yield Finding(f"{broken.false + broken.null:,} rows have another value of "
-                              f"{condition.name} than its expression", path=one.path)
+                yield Finding(
+                    f"{broken.false + broken.null:,} rows have another value of "
+                    f"{condition.name} than its expression",
+                    path=one.path,
+                )
 
 
 @rule("DAT015", ERROR, "Rows can be read", of=FileRows, level=DATA)

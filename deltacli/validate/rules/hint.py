@@ -59,9 +59,10 @@ def hinted_checkpoint_is_there(log: LogFolder) -> Iterator[Finding]:
     Why: readers that trust the hint fail.
     Fix: `deltacli checkpoint TABLE`.
     """
-    if isinstance(log.hint, LastCheckpoint) and log.hint.version <= log.latest:
-        if not any(one.version == log.hint.version for one in log.checkpoints):
-            yield _finding(f"there is no complete checkpoint at version {log.hint.version}")
+    version = log.hint.version if isinstance(log.hint, LastCheckpoint) else None
+    known = {one.version for one in log.checkpoints}
+    if version is not None and version <= log.latest and version not in known:
+        yield _finding(f"there is no complete checkpoint at version {version}")
 
 
 @rule("LCP005", WARNING, "The hint names the checkpoint's files", of=LogFolder)
@@ -94,8 +95,9 @@ def hint_is_at_the_newest(log: LogFolder) -> Iterator[Finding]:
     Fix: none is needed; the next checkpoint moves it.
     """
     if isinstance(log.hint, LastCheckpoint) and log.hint.version < log.newest_checkpoint:
-        yield _finding(f"it is at version {log.hint.version}, the newest checkpoint at "
-                       f"{log.newest_checkpoint}")
+        yield _finding(
+            f"it is at version {log.hint.version}, the newest checkpoint at {log.newest_checkpoint}"
+        )
 
 
 @rule("LCP007", WARNING, "The hint counts what the checkpoint has", of=LogFolder)

@@ -92,8 +92,10 @@ def lines_are_plain(commit: Commit) -> Iterator[Finding]:
     if content.startswith(BOM):
         yield Finding("the file begins with a byte order mark", line=1)
     if b"\r" in content:
-        yield Finding("a line ends with a carriage return",
-                      line=content[: content.index(b"\r")].count(b"\n") + 1)
+        yield Finding(
+            "a line ends with a carriage return",
+            line=content[: content.index(b"\r")].count(b"\n") + 1,
+        )
     lines = (
         content.removesuffix(b"\n").split(b"\n")
         if b"\n\n" in content or (content[:1].isspace())
@@ -125,8 +127,10 @@ def numbers_are_in_range(commit: Commit) -> Iterator[Finding]:
     yield from _flaws(commit, "number")
     for line, one in commit.misfits:
         if one.what == "beyond":
-            yield Finding(f"{line.key}.{one.name} is no {one.expected.removeprefix('a ')}: "
-                          f"{one.value}", line=line.number)
+            yield Finding(
+                f"{line.key}.{one.name} is no {one.expected.removeprefix('a ')}: {one.value}",
+                line=line.number,
+            )
 
 
 @rule("JSN009", INFO, "Every field is known", of=Commit)

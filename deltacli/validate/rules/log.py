@@ -50,8 +50,7 @@ def commits_have_no_gap(log: LogFolder) -> Iterator[Finding]:
     for version in log.commits:
         if version > previous + 1:
             yield Finding(
-                f"{_versions(previous + 1, version - 1)} missing: "
-                "later versions cannot be rebuilt",
+                f"{_versions(previous + 1, version - 1)} missing: later versions cannot be rebuilt",
                 file=commit_path(previous + 1),
                 version=previous + 1,
             )
@@ -116,8 +115,11 @@ def oldest_checkpoint_has_its_commit(log: LogFolder) -> Iterator[Finding]:
         return
     version = log.checkpoints[0].version
     if version not in log.commits and version < log.newest_commit:
-        yield Finding(f"commit {version} is missing: the time of this version is not known",
-                      file=commit_path(version), version=version)
+        yield Finding(
+            f"commit {version} is missing: the time of this version is not known",
+            file=commit_path(version),
+            version=version,
+        )
 
 
 @rule("LOG007", ERROR, "No commit is empty", of=LogFolder)
@@ -155,9 +157,9 @@ def every_name_is_known(log: LogFolder) -> Iterator[Finding]:
     """
     for one in log.others:
         name = one.name.text
-        if one.name.kind is Kind.FOREIGN and not _is_near_miss(name):
-            if not name.startswith(_OF_OTHERS):
-                yield Finding(f"the name {name!r} is none of the protocol's", file=one.path)
+        known = name.startswith(_OF_OTHERS) or _is_near_miss(name)
+        if one.name.kind is Kind.FOREIGN and not known:
+            yield Finding(f"the name {name!r} is none of the protocol's", file=one.path)
 
 
 @rule("LOG010", WARNING, "Names are spelled as the protocol says", of=LogFolder)
@@ -183,9 +185,9 @@ def no_temporary_file_is_left(log: LogFolder) -> Iterator[Finding]:
     for one in log.others:
         name, stamp = one.name.text, one.modified_ms
         # Hadoop's block checksums live as long as their files.
-        if one.name.kind is Kind.TEMPORARY and not name.endswith(".crc"):
-            if stamp is not None and stamp < log.now_ms - DAY_MS:
-                yield Finding("a temporary file is older than a day", file=one.path)
+        is_ours = one.name.kind is Kind.TEMPORARY and not name.endswith(".crc")
+        if is_ours and stamp is not None and stamp < log.now_ms - DAY_MS:
+            yield Finding("a temporary file is older than a day", file=one.path)
 
 
 @rule("LOG012", WARNING, "Each version is spelled once", of=LogFolder)
@@ -284,8 +286,9 @@ def only_catalogs_stage_commits(log: LogFolder) -> Iterator[Finding]:
         if one.name.kind is Kind.STAGED_COMMITS or one.name.text == "_commits":
             staged = next(log.store.list_from(one.path), None)
             if staged is not None:
-                yield Finding(f"{one.name.text} has files, but no catalog manages the table",
-                              file=one.path)
+                yield Finding(
+                    f"{one.name.text} has files, but no catalog manages the table", file=one.path
+                )
 
 
 @rule("LOG018", WARNING, "Compacted commits stand for commits", of=LogFolder)
@@ -302,13 +305,15 @@ def compacted_commits_stand_for_commits(log: LogFolder) -> Iterator[Finding]:
     for one in log.listing.compacted if log.listing else ():
         first, last = one.version, one.name.end
         if last > log.latest:
-            yield Finding(f"the range ends at {last}, the log at {log.latest}", file=one.path,
-                          version=first)
+            yield Finding(
+                f"the range ends at {last}, the log at {log.latest}", file=one.path, version=first
+            )
         elif first >= min(log.commits, default=0) and not any(
             first <= version <= last for version in log.commits
         ):
-            yield Finding(f"none of the commits {first} to {last} is there", file=one.path,
-                          version=first)
+            yield Finding(
+                f"none of the commits {first} to {last} is there", file=one.path, version=first
+            )
 
 
 @rule("LOG019", ERROR, "Compacted commits say what the commits say", of=Compaction)

@@ -119,8 +119,9 @@ def mapping_mode_stays(definition: Definition) -> Iterator[Finding]:
     if definition.mode not in ("none", "name", "id"):
         yield _finding(definition, f"{MODE} is {definition.mode!r}")
     old = definition.before.mode if definition.before else definition.mode
-    if {old, definition.mode} == {"name", "id"} or (old == "none" and definition.mode == "id" and
-                                                    definition.before is not None):
+    if {old, definition.mode} == {"name", "id"} or (
+        old == "none" and definition.mode == "id" and definition.before is not None
+    ):
         yield _finding(definition, f"{MODE} went from {old} to {definition.mode}")
 
 
@@ -194,8 +195,10 @@ def ids_and_names_stay(definition: Definition) -> Iterator[Finding]:
     paths = {path: (number, name) for path, number, name in _mapped(before)}
     for path, number, name in _mapped(definition):
         if number in old and old[number] != name:
-            yield _finding(definition, f"the column with the id {number}, {dotted(path)}, had "
-                           f"another physical name")
+            yield _finding(
+                definition,
+                f"the column with the id {number}, {dotted(path)}, had another physical name",
+            )
         elif path in paths and paths[path][1] == name and paths[path][0] != number:
             yield _finding(definition, f"{dotted(path)} had another id")
 

@@ -80,10 +80,10 @@ def times_of_partitions_have_a_zone(adds: Adds) -> Iterator[Finding]:
     Fix: write it as 2024-01-31T10:00:00.000000Z; old files may stay if all writers are in UTC.
     """
     for _, one, text, n in _texts(adds):
-        if text and text != _NO_VALUE and one.type == Primitive("timestamp"):
-            if not _WITH_ZONE.match(text):
-                yield adds.finding(n, f"{text!r} has no zone (column {one.name!r})")
-                return
+        is_time = text and text != _NO_VALUE and one.type == Primitive("timestamp")
+        if is_time and not _WITH_ZONE.match(str(text)):
+            yield adds.finding(n, f"{text!r} has no zone (column {one.name!r})")
+            return
 
 
 @rule("PAR005", ERROR, "Partition values are not null where they must not be", of=Adds)

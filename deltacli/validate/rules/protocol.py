@@ -35,9 +35,16 @@ _TYPES: dict[str, tuple[str, ...]] = {
 }
 _ALIASES = {"variantType-preview": "variantType", "typeWidening-preview": "typeWidening"}
 # Properties that engines of one vendor use, and that mean nothing to others.
-_FOREIGN_PROPERTIES = ("delta.databricks.", "delta.autoOptimize.", "delta.tuneFileSizesForRewrites",
-                       "delta.targetFileSize", "delta.workloadBasedColumns.", "delta.feature.",
-                       "delta.lastCommitTimestamp", "delta.lastUpdateVersion")
+_FOREIGN_PROPERTIES = (
+    "delta.databricks.",
+    "delta.autoOptimize.",
+    "delta.tuneFileSizesForRewrites",
+    "delta.targetFileSize",
+    "delta.workloadBasedColumns.",
+    "delta.feature.",
+    "delta.lastCommitTimestamp",
+    "delta.lastUpdateVersion",
+)
 
 
 def _finding(definition: Definition, message: str) -> Finding:
@@ -68,8 +75,9 @@ def reader_features_go_with_version_3(definition: Definition) -> Iterator[Findin
     protocol = definition.protocol
     if protocol and (protocol.min_reader_version == 3) != (protocol.reader_features is not None):
         what = "are listed" if protocol.reader_features is not None else "are missing"
-        yield _finding(definition, f"readerFeatures {what} at minReaderVersion "
-                       f"{protocol.min_reader_version}")
+        yield _finding(
+            definition, f"readerFeatures {what} at minReaderVersion {protocol.min_reader_version}"
+        )
 
 
 @rule("PRT003", ERROR, "Writer features go with version 7", of=Definition)
@@ -82,8 +90,9 @@ def writer_features_go_with_version_7(definition: Definition) -> Iterator[Findin
     protocol = definition.protocol
     if protocol and (protocol.min_writer_version == 7) != (protocol.writer_features is not None):
         what = "are listed" if protocol.writer_features is not None else "are missing"
-        yield _finding(definition, f"writerFeatures {what} at minWriterVersion "
-                       f"{protocol.min_writer_version}")
+        yield _finding(
+            definition, f"writerFeatures {what} at minWriterVersion {protocol.min_writer_version}"
+        )
 
 
 @rule("PRT004", ERROR, "Reader version 3 comes with writer version 7", of=Definition)
@@ -95,8 +104,9 @@ def reader_3_comes_with_writer_7(definition: Definition) -> Iterator[Finding]:
     """
     protocol = definition.protocol
     if protocol and protocol.min_reader_version == 3 and protocol.min_writer_version < 7:
-        yield _finding(definition, f"minWriterVersion is {protocol.min_writer_version} at "
-                       "minReaderVersion 3")
+        yield _finding(
+            definition, f"minWriterVersion is {protocol.min_writer_version} at minReaderVersion 3"
+        )
 
 
 @rule("PRT005", ERROR, "Writers know what readers must", of=Definition)
@@ -147,8 +157,9 @@ def every_feature_is_known(definition: Definition) -> Iterator[Finding]:
         if name not in BY_NAME:
             yield _finding(definition, f"the feature {name} is unknown")
         elif BY_NAME[name].read is Support.NO:
-            yield _finding(definition, f"the feature {name} is not supported: "
-                           f"{BY_NAME[name].why_not}")
+            yield _finding(
+                definition, f"the feature {name} is not supported: {BY_NAME[name].why_not}"
+            )
 
 
 @rule("PRT008", ERROR, "Features come with what they need", of=Definition)
@@ -176,28 +187,18 @@ def properties_have_their_features(definition: Definition) -> Iterator[Finding]:
         return
     for key, names in _NEEDS:
         if definition.is_on(key) and not definition.features & set(names):
-            yield Finding(f"{key} is true without the feature {names[0]}",
-                          line=definition.lines.get("metaData"))
+            yield Finding(
+                f"{key} is true without the feature {names[0]}",
+                line=definition.lines.get("metaData"),
+            )
     for key in definition.configuration:
         if key.lower().startswith("delta.constraints.") and (
             "checkConstraints" not in definition.features
         ):
-            yield Finding(f"{key} is set without the feature checkConstraints",
-                          line=definition.lines.get("metaData"))
-    for path, one in definition.fields():
-        metadata = one.get("metadata") or {}
-        for name, feature in _FIELD_FEATURES.items():
-            if name in metadata and feature not in definition.features:
-                yield Finding(f"{dotted(path)} has {name} without the feature {feature}",
-                              line=definition.lines.get("metaData"))
-
-
-_FIELD_FEATURES = {
-    "delta.generationExpression": "generatedColumns",
-    "delta.invariants": "invariants",
-    "delta.identity.start": "identityColumns",
-    "CURRENT_DEFAULT": "allowColumnDefaults",
-}
+            yield Finding(
+                f"{key} is set without the feature checkConstraints",
+                line=definition.lines.get("metaData"),
+            )
 
 
 @rule("PRT010", ERROR, "Types have their features", of=Definition)
@@ -212,8 +213,10 @@ def types_have_their_features(definition: Definition) -> Iterator[Finding]:
     for name in sorted(set(_type_names(definition.schema))):
         needed = _TYPES.get(name.split("(")[0])
         if needed and not definition.features & set(needed):
-            yield Finding(f"the type {name} needs the feature {needed[0]}",
-                          line=definition.lines.get("metaData"))
+            yield Finding(
+                f"the type {name} needs the feature {needed[0]}",
+                line=definition.lines.get("metaData"),
+            )
 
 
 def _type_names(kind: DataType) -> Iterator[str]:
@@ -250,8 +253,10 @@ def column_mapping_has_its_feature(definition: Definition) -> Iterator[Finding]:
     Fix: add the feature with an engine, or protocol versions (2, 5).
     """
     if definition.is_mapped and definition.protocol and "columnMapping" not in definition.features:
-        yield Finding(f"delta.columnMapping.mode is {definition.mode} without the feature",
-                      line=definition.lines.get("metaData"))
+        yield Finding(
+            f"delta.columnMapping.mode is {definition.mode} without the feature",
+            line=definition.lines.get("metaData"),
+        )
 
 
 @rule("PRT013", ERROR, "Domains have their feature", of=Commit)
@@ -308,7 +313,8 @@ def protocol_is_not_lowered(definition: Definition) -> Iterator[Finding]:
     if lost:
         yield _finding(definition, f"the protocol has lost {', '.join(sorted(lost))}")
     elif (new.min_reader_version, new.min_writer_version) < (
-        old.min_reader_version, old.min_writer_version,
+        old.min_reader_version,
+        old.min_writer_version,
     ) and new.writer_features is not None:
         yield _finding(definition, "the protocol's versions are lower than before")
 
@@ -327,8 +333,10 @@ def type_changes_have_their_feature(definition: Definition) -> Iterator[Finding]
         return
     for path, one in definition.fields():
         if (one.get("metadata") or {}).get("delta.typeChanges"):
-            yield Finding(f"{dotted(path)} records type changes without the feature",
-                          line=definition.lines.get("metaData"))
+            yield Finding(
+                f"{dotted(path)} records type changes without the feature",
+                line=definition.lines.get("metaData"),
+            )
 
 
 @rule("PRT018", WARNING, "One Iceberg compatibility at a time", of=Definition)
@@ -342,8 +350,10 @@ def one_iceberg_compatibility_at_a_time(definition: Definition) -> Iterator[Find
         one for one in ("V1", "V2", "V3") if definition.is_on(f"delta.enableIcebergCompat{one}")
     ]
     if len(enabled) > 1:
-        yield Finding(f"icebergCompat {' and '.join(enabled)} are enabled together",
-                      line=definition.lines.get("metaData"))
+        yield Finding(
+            f"icebergCompat {' and '.join(enabled)} are enabled together",
+            line=definition.lines.get("metaData"),
+        )
 
 
 @rule("PRT019", ERROR, "Iceberg tables enable no deletion vectors", of=Definition)
@@ -357,8 +367,10 @@ def iceberg_tables_enable_no_vectors(definition: Definition) -> Iterator[Finding
         if definition.is_on(f"delta.enableIcebergCompat{one}") and definition.is_on(
             "delta.enableDeletionVectors"
         ):
-            yield Finding(f"deletion vectors are enabled together with icebergCompat{one}",
-                          line=definition.lines.get("metaData"))
+            yield Finding(
+                f"deletion vectors are enabled together with icebergCompat{one}",
+                line=definition.lines.get("metaData"),
+            )
 
 
 @rule("PRT020", WARNING, "No feature is a preview", of=Definition)

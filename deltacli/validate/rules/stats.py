@@ -95,8 +95,9 @@ def statistics_are_of_columns(adds: Adds) -> Iterator[Finding]:
     if adds.schema is None or definition is None or definition.is_mapped:
         return
     for kind, path in _unknown(adds):
-        yield adds.finding(adds.first_with((kind, *path)),
-                           f"{kind} has {dotted(path)}, which is no column")
+        yield adds.finding(
+            adds.first_with((kind, *path)), f"{kind} has {dotted(path)}, which is no column"
+        )
 
 
 def _unknown(adds: Adds) -> Iterator[tuple[str, Path]]:
@@ -153,8 +154,9 @@ def only_what_has_an_order_has_bounds(adds: Adds) -> Iterator[Finding]:
         for kind in ("minValues", "maxValues"):
             path = (kind, *leaf.path)
             if any(one is not None for one in adds.values(path)):
-                yield adds.finding(adds.first_with(path),
-                                   f"{kind} of {dotted(leaf.path)}, which has no order")
+                yield adds.finding(
+                    adds.first_with(path), f"{kind} of {dotted(leaf.path)}, which has no order"
+                )
 
 
 @rule("STA008", ERROR, "Statistics go by physical names", of=Adds)
@@ -170,8 +172,9 @@ def statistics_go_by_physical_names(adds: Adds) -> Iterator[Finding]:
     logical = dict(_logical(definition.schema, ()))
     for kind, path in _unknown(adds):
         if path in logical:
-            yield adds.finding(adds.first_with((kind, *path)),
-                               f"{kind} has {dotted(path)}, a logical name")
+            yield adds.finding(
+                adds.first_with((kind, *path)), f"{kind} has {dotted(path)}, a logical name"
+            )
 
 
 def _logical(kind: DataType | None, above: Path) -> Iterator[tuple[Path, bool]]:
@@ -209,8 +212,11 @@ def _type_at(schema: Struct, path: Path) -> DataType | None:
     kind: DataType = schema
     for step in path:
         found = next(
-            (one for one in (kind.fields if isinstance(kind, Struct) else ())
-             if one.physical_name == step),
+            (
+                one
+                for one in (kind.fields if isinstance(kind, Struct) else ())
+                if one.physical_name == step
+            ),
             None,
         )
         if found is None:
@@ -227,8 +233,9 @@ def num_records_is_the_files(one: DataFile) -> Iterator[Finding]:
     Fix: compute the statistics anew with an engine.
     """
     if one.footer.error is None and one.records is not None and one.records != one.footer.rows:
-        yield Finding(f"numRecords is {one.records:,}, the file has {one.footer.rows:,} rows",
-                      path=one.path)
+        yield Finding(
+            f"numRecords is {one.records:,}, the file has {one.footer.rows:,} rows", path=one.path
+        )
 
 
 @rule("STA011", ERROR, "Tight bounds are the real ones", of=FileRows, level=DATA)
@@ -241,8 +248,10 @@ def tight_bounds_are_the_real_ones(one: FileRows) -> Iterator[Finding]:
     if one.is_tight:
         for kind, path, said, real in _bounds(one):
             if not (_agrees_low if kind == "minValues" else _agrees_high)(said, real):
-                yield Finding(f"{kind} of {dotted(path)} is {_shown(said)}, it should be "
-                              f"{_shown(real)}", path=one.path)
+                yield Finding(
+                    f"{kind} of {dotted(path)} is {_shown(said)}, it should be {_shown(real)}",
+                    path=one.path,
+                )
 
 
 @rule("STA012", ERROR, "Wide bounds hold all values", of=FileRows, level=DATA)
@@ -255,8 +264,10 @@ def wide_bounds_hold_all_values(one: FileRows) -> Iterator[Finding]:
     if not one.is_tight:
         for kind, path, said, real in _bounds(one):
             if not (_is_below if kind == "minValues" else _is_above)(said, real):
-                yield Finding(f"{kind} of {dotted(path)} is {_shown(said)}, there is "
-                              f"{_shown(real)}", path=one.path)
+                yield Finding(
+                    f"{kind} of {dotted(path)} is {_shown(said)}, there is {_shown(real)}",
+                    path=one.path,
+                )
 
 
 @rule("STA013", ERROR, "nullCount is true", of=FileRows, level=DATA)
@@ -277,8 +288,9 @@ def null_count_is_true(one: FileRows) -> Iterator[Finding]:
         else:
             is_true = said != one.records or facts.nulls == one.facts.rows
         if not is_true:
-            yield Finding(f"nullCount of {dotted(path)} is {said:,}, there are {facts.nulls:,}",
-                          path=one.path)
+            yield Finding(
+                f"nullCount of {dotted(path)} is {said:,}, there are {facts.nulls:,}", path=one.path
+            )
 
 
 @rule("STA014", WARNING, "Bounds of files with deleted rows are wide", of=Adds)
@@ -376,7 +388,7 @@ def _leeway(value: Any) -> float:
     return 60.0 if value.microsecond == 0 and value.year < 1970 else 0.001
 
 
-def _agrees_low(said: Any, real: Any) -> bool:
+def _agrees_low(said: Any, real: Any) -> Any:
     if isinstance(said, str):
         return (
             said == real
@@ -388,7 +400,7 @@ def _agrees_low(said: Any, real: Any) -> bool:
     return _near(said, real)
 
 
-def _agrees_high(said: Any, real: Any) -> bool:
+def _agrees_high(said: Any, real: Any) -> Any:
     if isinstance(said, str):
         return said == real or (len(said) >= 8 and said > real and _shares(said, real))
     if isinstance(said, datetime):
@@ -401,13 +413,13 @@ def _shares(said: str, real: str) -> bool:
     return real.startswith(said[:-1]) or said[: _CUT // 2] == real[: _CUT // 2]
 
 
-def _is_below(said: Any, real: Any) -> bool:
+def _is_below(said: Any, real: Any) -> Any:
     if isinstance(said, datetime):
         return (said - real).total_seconds() < _leeway(said)
     return bool(said <= real) or _near(said, real)
 
 
-def _is_above(said: Any, real: Any) -> bool:
+def _is_above(said: Any, real: Any) -> Any:
     if isinstance(said, str):
         return said >= real or real.startswith(said)
     if isinstance(said, datetime):
@@ -415,7 +427,7 @@ def _is_above(said: Any, real: Any) -> bool:
     return bool(said >= real) or _near(said, real)
 
 
-def _near(said: Any, real: Any) -> bool:
+def _near(said: Any, real: Any) -> Any:
     """Equal, or as near as a double or float that went through text."""
     if said == real:
         return True

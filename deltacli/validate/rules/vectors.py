@@ -84,8 +84,11 @@ def vectors_delete_as_many_rows_as_they_say(vector: Vector) -> Iterator[Finding]
     Fix: restore the commit from a backup, or rewrite the file.
     """
     if vector.rows is not None and len(vector.rows) != vector.descriptor["cardinality"]:
-        yield Finding(f"the bitmap has {len(vector.rows):,} rows, the descriptor says "
-                      f"{vector.descriptor['cardinality']:,}", path=vector.path)
+        yield Finding(
+            f"the bitmap has {len(vector.rows):,} rows, the descriptor says "
+            f"{vector.descriptor['cardinality']:,}",
+            path=vector.path,
+        )
 
 
 @rule("DVX005", ERROR, "Vectors delete rows that there are", of=Vector, level=DATA)
@@ -99,8 +102,9 @@ def vectors_delete_rows_that_there_are(vector: Vector) -> Iterator[Finding]:
     if vector.rows is not None and records is not None:
         greatest = vector.rows.greatest
         if greatest is not None and greatest >= records:
-            yield Finding(f"row {greatest:,} is deleted, the file has {records:,} rows",
-                          path=vector.path)
+            yield Finding(
+                f"row {greatest:,} is deleted, the file has {records:,} rows", path=vector.path
+            )
 
 
 @rule("DVX006", WARNING, "Vectors delete some rows", of=Adds)

@@ -61,8 +61,9 @@ def type_changes_have_their_form(definition: Definition) -> Iterator[Finding]:
         if changes is None:
             continue
         if not isinstance(changes, list) or not all(map(_is_change, changes)):
-            yield _finding(definition, f"the type changes of {dotted(path)} are not a list of "
-                           "changes")
+            yield _finding(
+                definition, f"the type changes of {dotted(path)} are not a list of changes"
+            )
 
 
 @rule("TYW002", ERROR, "Type changes are of the feature", of=Definition)
@@ -75,8 +76,9 @@ def type_changes_are_of_the_feature(definition: Definition) -> Iterator[Finding]
     for path, _, changes in _recorded(definition):
         for one in changes:
             if not is_readable_change(_name(one["fromType"]), _name(one["toType"])):
-                yield _finding(definition, f"{dotted(path)} went from {one['fromType']} to "
-                               f"{one['toType']}")
+                yield _finding(
+                    definition, f"{dotted(path)} went from {one['fromType']} to {one['toType']}"
+                )
 
 
 @rule("TYW003", ERROR, "Type changes are a chain", of=Definition)
@@ -127,9 +129,15 @@ def type_changes_are_of_a_place(definition: Definition) -> Iterator[Finding]:
         for one in changes:
             if _inner_type(field["type"], one.get("fieldPath") or "") is None:
                 inside = one.get("fieldPath")
-                yield _finding(definition, f"{dotted(path)} records a change "
-                               + (f"at {inside!r}, which it has not" if inside
-                                  else "of a type that is not simple"))
+                yield _finding(
+                    definition,
+                    f"{dotted(path)} records a change "
+                    + (
+                        f"at {inside!r}, which it has not"
+                        if inside
+                        else "of a type that is not simple"
+                    ),
+                )
 
 
 @rule("TYW005", ERROR, "Changed types are recorded", of=Definition)
@@ -232,8 +240,10 @@ def iceberg_tables_widen_as_iceberg_does(definition: Definition) -> Iterator[Fin
         for one in changes:
             source, target = _name(one["fromType"]), _name(one["toType"])
             if is_readable_change(source, target) and not is_for_iceberg(source, target):
-                yield _finding(definition, f"{dotted(path)} went from {source} to {target}, which "
-                               "Iceberg has not")
+                yield _finding(
+                    definition,
+                    f"{dotted(path)} went from {source} to {target}, which Iceberg has not",
+                )
 
 
 @rule("TYW008", WARNING, "Only previews record versions", of=Definition)

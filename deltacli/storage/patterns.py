@@ -1,0 +1,61 @@
+"""Tables by a pattern such as `s3://bucket/sales/*`, wherever they lie."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from deltacli.errors import FileMissing, NotFound, StorageError
+from deltacli.storage import open_store
+
+_WILD = re.compile(r"[*?\[]")
+_LOG = "_delta_log"
+
+
+def is_pattern(table: str) -> bool:
+    return _WILD.search(table) is not None
+
+
+def matching_tables(pattern: str, options: Mapping[str, str] | None = None) -> list[str]:
+    """The tables whose path or URL matches, in order; each wildcard stays within one folder.
+
+    A folder that is really called so is itself. Raises NotFound if there is none.
+    """
+    if not is_pattern(pattern) or _is_table(pattern, options):
+        return [pattern]
+    steps = pattern.rstrip("/").split("/")
+    first = next(number for number, one in enumerate(steps) if is_pattern(one))
+    root = "/".join(steps[:first])
+    start = root if root or not pattern.startswith("/") else "/"
+    found = [one for one in _below(start or ".", steps[first:], options) if _is_table(one, options)]
+    if not found:
+        raise NotFound(f"no table matches {pattern!r}", hint="check the pattern")
+    return [one.removeprefix("./") if not root and start != "/" else one for one in found]
+
+
+def _below(folder: str, steps: list[str], options: Mapping[str, str] | None) -> Iterator[str]:
+    if not steps:
+        yield folder
+        return
+    step, *rest = steps
+    if not is_pattern(step):
+        yield from _below(f"{folder.rstrip('/')}/{step}", rest, options)
+        return
+    try:
+        entries = list(open_store(folder, options).list_from(""))
+    except FileMissing:
+        return
+    for entry in entries:
+        hidden = entry.name.startswith(".") and not step.startswith(".")
+        if entry.is_folder and not hidden and fnmatchcase(entry.name, step):
+            yield from _below(f"{folder.rstrip('/')}/{entry.name}", rest, options)
+
+
+def _is_table(place: str, options: Mapping[str, str] | None) -> bool:
+    try:
+        return next(open_store(place, options).list_from(_LOG), None) is not None
+    except StorageError as error:
+        if isinstance(error, FileMissing):
+            return False
+        raise
