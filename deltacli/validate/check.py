@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from deltacli.delta.actions import (
@@ -23,7 +23,7 @@ from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, NotFound, St
 from deltacli.storage import LogStore, read_all
 from deltacli.validate.adds import Adds
 from deltacli.validate.checkpoints import Reading, read_checkpoint
-from deltacli.validate.commits import Commit, Line, parse_lines, paths_of
+from deltacli.validate.commits import Body, Commit, Line, parse_lines, paths_of
 from deltacli.validate.data_files import (
     ChangeFile,
     DataFile,
@@ -301,14 +301,17 @@ class LogRun:
         """Read the checkpoints of a version; whether one became what the replay stands on."""
         became_base = False
         for checkpoint in self._checkpoints.get(version, ()):
-            state = self.state if self.state and self.state.version == version else None
-            is_base = state is None
+            known = self.state is not None and self.state.version == version
+            is_base = not known
+            # What began at a checkpoint of this version says nothing of another one.
+            began_here = self.state is not None and self.state.base_version == version
+            state = self.state if known and not began_here else None
             reading = read_checkpoint(
                 self.store,
                 checkpoint,
                 state,
                 self.now_ms,
-                on_adds=self.rules.apply if is_base and self.rules.want(Adds) else None,
+                on_adds=self.rules.apply if state is None and self.rules.want(Adds) else None,
                 on_batch=self._parsed_adds,
                 with_sums=not is_base or version != self._last_checkpoint,
             )
@@ -519,21 +522,38 @@ def _check_files(run: LogRun, live: Live, rules: Rules, request: Request, means:
     snapshot, definition = live.snapshot, live.definition
     rules.apply(live)
     stored = Stored(snapshot, definition, means.engine, means.now_ms, dict(means.options))
+    # What is known to be broken is not told again by a deeper look.
+    broken: set[str] = set()
     if rules.want(Stored):
         rules.apply(stored)
-    adds = partial(live_adds, snapshot, request.sample)
-    table = TableColumns(definition, frozenset(run.recorded))
-    footers = Footers(snapshot, means.engine, table, means.options)
+        broken.update(one.path for one in stored.live_problems[0])
+
+    def adds() -> Iterator[Body]:
+        chosen = live_adds(snapshot, request.sample)
+        return (one for one in chosen if one["path"] not in broken) if broken else chosen
+
+    footers = Footers(
+        snapshot,
+        means.engine,
+        TableColumns(definition, frozenset(run.recorded)),
+        means.options,
+    )
     if rules.want(DataFile):
+        unreadable = set()
         for one in footers.of(adds(), means.told("reading footers")):
             rules.apply(one)
+            if one.footer.error is not None:
+                unreadable.add(one.path)
+        broken |= unreadable
     if rules.want(ChangeFile):
         for change in footers.of_changes(stored.change_data()):
             rules.apply(change)
     rows = RowReader(snapshot, definition, means.spark, means.options)
-    if rules.want(Vector):
+    if rules.want(Vector, FileRows):
         for vector in rows.vectors(adds()):
             rules.apply(vector)
+            if not vector.is_sound:
+                broken.add(vector.path)
     if rules.want(FileRows):
         for found in rows.of(adds(), means.told("reading rows")):
             rules.apply(found)

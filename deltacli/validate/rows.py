@@ -120,6 +120,11 @@ class Vector:
         return path
 
     @property
+    def is_sound(self) -> bool:
+        """Whether readers take the vector."""
+        return self.rows is not None and len(self.rows) == self.descriptor["cardinality"]
+
+    @property
     def descriptor(self) -> Body:
         body: Body = self.add["deletionVector"]
         return body

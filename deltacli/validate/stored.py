@@ -188,6 +188,9 @@ class Stored:
         for why, names in (*self._references, *self._recent.protected(self._references)):
             if why is not Why.EXPIRED:
                 yield names
+        yield path_array(
+            [name for _, path in self._change_data() for name in self.root.names(path)]
+        )
 
     @cached_property
     def hides(self) -> HiddenNames:
