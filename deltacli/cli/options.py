@@ -198,7 +198,7 @@ def with_common_options(
 
 
 def _with_formats(parameter: inspect.Parameter, formats: type[StrEnum]) -> inspect.Parameter:
-    if parameter.name != "output" or formats is Format:
+    if parameter.name != "output":
         return parameter
     (option,) = parameter.annotation.__metadata__
     return parameter.replace(annotation=Annotated[formats, option], default=formats("auto"))

@@ -60,10 +60,17 @@ _NAMES = {kind: name for name, kind in _PLAIN.items() if name != "null"} | {
 }
 
 
+# By their names: older Arrows have no such types.
+_VIEWS = {"string_view": "string", "binary_view": "binary"}
+
+
 def type_name(kind: Any) -> str:
     """An Arrow type by the name that Delta has for it; one that Delta has not by its own."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind):
         return "timestamp" if kind.tz else "timestamp_ntz"
-    return _NAMES.get(kind) or str(kind)
+    # How a writer held its values in memory is nothing to the file.
+    if pa.types.is_dictionary(kind):
+        return type_name(kind.value_type)
+    return _VIEWS.get(str(kind)) or _NAMES.get(kind) or str(kind)

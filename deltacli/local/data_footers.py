@@ -46,18 +46,23 @@ def read_data_footer(places: Places, location: str) -> DataFooter:
         return DataFooter(location, error=text.splitlines()[0] if text else type(error).__name__)
 
 
+_Known = tuple[tuple[DataColumn, ...], tuple[str, ...]]
+
+
 class _Schemas:
     """The last schema taken apart: files of one table mostly have the same."""
 
     def __init__(self) -> None:
-        self._last: tuple[Any, tuple[tuple[DataColumn, ...], tuple[str, ...]]] | None = None
+        self._last: tuple[bytes | None, Any, _Known] | None = None
 
-    def of(self, file: Any) -> tuple[tuple[DataColumn, ...], tuple[str, ...]]:
+    def of(self, file: Any) -> _Known:
+        # What a writer tells of its types in memory counts for Arrow's reading too.
+        own = (file.metadata.metadata or {}).get(b"ARROW:schema")
         last = self._last
-        if last is not None and last[0].equals(file.schema):
-            return last[1]
+        if last is not None and last[0] == own and last[1].equals(file.schema):
+            return last[2]
         found = tuple(_leaves(file.schema_arrow, ())), _old_times(file.schema)
-        self._last = file.schema, found
+        self._last = own, file.schema, found
         return found
 
 

@@ -235,9 +235,11 @@ class LocalCheckpoint:
     ) -> Iterator[FileBatch]:
         touched = _Touched(state)
         rows = max(rows, touched.batch_rows // 4)
+        # Whether a row is replaced is told by its whole key, whatever the caller wants to see.
+        read = [*fields, *(one for one in touched.key_fields if one not in fields)]
         for footer, group in self._groups:
-            for batch in self._rows(footer, group, action, fields, rows):
-                yield FileBatch(partial(touched.live_rows, batch, footer.path))
+            for batch in self._rows(footer, group, action, read, rows):
+                yield FileBatch(partial(touched.live_rows, batch, footer.path, fields))
 
     def find(self, paths: Collection[str], fields: Sequence[str]) -> Iterator[FileBatch]:
         wanted = path_array(paths)
@@ -312,8 +314,9 @@ class _Touched:
             if self._decided((path, vector_id(vector) or "") if vector else path)
         ]
 
-    def live_rows(self, batch: Any, path: str) -> Any:
-        """The rows of the action, without those of other actions (null) and the replaced ones."""
+    def live_rows(self, batch: Any, path: str, fields: Sequence[str]) -> Any:
+        """The rows of the action, without those of other actions (null) and the replaced ones;
+        of columns that only their keys needed, none is left."""
         with _Readable(path):
             # Arrow believes what a file says is UTF-8.
             batch.validate(full=True)
@@ -325,7 +328,15 @@ class _Touched:
                 flags[position] = 0
             alone = pa.UInt8Array.from_buffers(pa.uint8(), len(flags), [None, pa.py_buffer(flags)])
             keep = pc.and_(keep, alone.cast(pa.bool_()))
-        return batch if keep.true_count == batch.num_rows else batch.filter(keep)
+        if keep.true_count < batch.num_rows:
+            batch = batch.filter(keep)
+        names = batch.schema.names
+        wanted = {one.split(".")[0] for one in fields}
+        return (
+            batch
+            if wanted.issuperset(names)
+            else batch.select([one for one in names if one in wanted])
+        )
 
     def _decided(self, key: FileKey) -> bool:
         return key in self._state.adds or key in self._state.removes

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from itertools import repeat
-from typing import Any
+from typing import Any, Self
 
 import orjson
 import pyarrow as pa
@@ -53,7 +53,7 @@ class Adds:
         definition: Definition | None,
         lines: Sequence[Line],
         **more: Any,
-    ) -> Adds:
+    ) -> Self:
         bodies = [line.body for line in lines]
 
         def column(name: str) -> list[Any]:
@@ -66,19 +66,20 @@ class Adds:
     @classmethod
     def of_batch(
         cls, file: str, version: int, definition: Definition | None, batch: Any, **more: Any
-    ) -> Adds:
+    ) -> Self:
         names = batch.schema.names
 
-        def column(name: str) -> Sequence[Any]:
+        def column(name: str) -> Any:
             if name not in names:
                 return Nones(batch.num_rows)
-            values: list[Any] = batch.column(name).to_pylist()
-            return values
+            if name == "partitionValues":
+                return columns_of_map(batch.column(name))
+            return batch.column(name).to_pylist()
 
         return cls(file, version, definition, batch.num_rows, column, **more)
 
     def finding(self, position: int, message: str) -> Finding:
-        line = self.numbers[position] if self.numbers else None
+        line = (self.numbers[position] if self.numbers else None) or None
         return Finding(message, path=self.paths[position], line=line)
 
     @cached_property
@@ -86,14 +87,14 @@ class Adds:
         return self.column("path")
 
     @cached_property
+    def path_column(self) -> Any:
+        return pa.array(self.paths, pa.string())
+
+    @cached_property
     def odd_paths(self) -> list[tuple[int, str]]:
         """Those with a character or a beginning that a rule may have to look at."""
-        odd = re.compile(_ODD_PATH).search
-        if self.size > 1000:
-            found = pc.match_substring_regex(pa.array(self.paths, pa.string()), _ODD_PATH)
-            if not found.true_count:
-                return []
-        return [(n, path) for n, path in enumerate(self.paths) if path and odd(path)]
+        odd = pc.match_substring_regex(self.path_column, _ODD_PATH)
+        return [(n, self.paths[n]) for n in pc.indices_nonzero(odd).to_pylist()]
 
     @cached_property
     def vectors(self) -> list[tuple[int, Body]]:
@@ -106,29 +107,17 @@ class Adds:
     # -- partition values ----------------------------------------------------------------
 
     @cached_property
-    def partition_values(self) -> list[dict[str, str | None]]:
-        return [
-            one if type(one) is dict else dict(one or ()) for one in self.column("partitionValues")
-        ]
-
-    @cached_property
-    def partition_keys(self) -> Mapping[tuple[str, ...], int]:
-        """Which keys rows have, and the first row that has them."""
-        found: dict[tuple[str, ...], int] = {}
-        for n, values in enumerate(self.partition_values):
-            keys = tuple(values)
-            if keys not in found:
-                found[keys] = n
-        return found
+    def partition_values(self) -> Objects:
+        found = self.column("partitionValues")
+        return found if isinstance(found, Objects) else Objects(found)
 
     def partition_texts(self, key: str) -> Mapping[str | None, int]:
         """Each text of a partition column, with the first row that has it."""
-        found: dict[str | None, int] = {}
-        for n, values in enumerate(self.partition_values):
-            text = values.get(key)
-            if text not in found and key in values:
-                found[text] = n
-        return found
+        values = self.partition_values.get(key, ABSENT)
+        # The last one that is put in counts: backwards, that is the first.
+        found = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
+        found.pop(ABSENT, None)
+        return dict(sorted(found.items(), key=lambda pair: pair[1]))
 
     # -- statistics ----------------------------------------------------------------------
 
@@ -167,35 +156,31 @@ class Adds:
         return self._parsed[1]
 
     @cached_property
-    def records(self) -> list[Any]:
+    def records(self) -> Sequence[Any]:
         """numRecords as it stands, or None."""
-        return [one.get("numRecords") if one else None for one in self.stats]
+        return self.values(("numRecords",))
 
     def records_of(self, position: int) -> int | None:
         found = self.records[position]
         return found if type(found) is int and found >= 0 else None
 
     @cached_property
-    def _levels(self) -> dict[Path, list[Any]]:
-        return {}
+    def _known(self) -> dict[Path, Objects]:
+        return {(): Objects(self.stats)}
 
-    def values(self, path: Path) -> list[Any]:
-        """What stands at a path in the statistics of each row, such as (minValues, a, b)."""
-        known = self._levels.get(path)
-        if known is None:
-            above = self.values(path[:-1]) if len(path) > 1 else self.stats
-            name = path[-1]
-            known = [one.get(name) if type(one) is dict else None for one in above]
-            self._levels[path] = known
-        return known
-
-    def names(self, path: Path) -> set[str]:
-        """All names that stand at a path in any row."""
-        found: set[str] = set()
-        for one in self.values(path):
-            if type(one) is dict:
-                found.update(one)
+    def _objects(self, path: Path) -> Objects:
+        found = self._known.get(path)
+        if found is None:
+            found = self._known[path] = Objects(self.values(path))
         return found
+
+    def values(self, path: Path) -> Sequence[Any]:
+        """What stands at a path in the statistics of each row, such as (minValues, a, b)."""
+        return self._objects(path[:-1]).get(path[-1])
+
+    def names(self, path: Path) -> frozenset[str]:
+        """All names that stand at a path in any row."""
+        return self._objects(path).names
 
     def first_with(self, path: Path) -> int:
         return next((n for n, one in enumerate(self.values(path)) if one is not None), 0)
@@ -219,7 +204,9 @@ class Adds:
         tops = {kind: self.names((kind,)) for kind in STATISTICS}
         return list(self._leaves(self.schema, (), tops))
 
-    def _leaves(self, schema: Struct, above: Path, names: Mapping[str, set[str]]) -> Iterator[Leaf]:
+    def _leaves(
+        self, schema: Struct, above: Path, names: Mapping[str, frozenset[str]]
+    ) -> Iterator[Leaf]:
         for one in schema.fields:
             path = (*above, one.physical_name)
             holders = [kind for kind in STATISTICS if path[-1] in names[kind]]
@@ -227,12 +214,16 @@ class Adds:
                 continue
             if isinstance(one.type, Struct):
                 inner = {
-                    kind: self.names((kind, *path)) if kind in holders else set()
+                    kind: self.names((kind, *path)) if kind in holders else frozenset()
                     for kind in STATISTICS
                 }
                 yield from self._leaves(one.type, path, inner)
             else:
-                yield Leaf(self, path, one)
+                yield Leaf(path, one, *(self.values((kind, *path)) for kind in STATISTICS))
+
+
+class LiveAdds(Adds):
+    """Live files under the newest definition, for what must hold of them as they are now."""
 
 
 STATISTICS = ("minValues", "maxValues", "nullCount")
@@ -240,27 +231,28 @@ STATISTICS = ("minValues", "maxValues", "nullCount")
 
 @dataclass(frozen=True)
 class Leaf:
-    """The statistics of one column, row by row."""
+    """The statistics of one column, row by row, as they stand.
 
-    adds: Adds
+    It does not know its rows: they go as soon as nobody asks for them.
+    """
+
     path: Path
     field: Field
+    low_values: Sequence[Any]
+    high_values: Sequence[Any]
+    nulls: Sequence[Any]
 
     @property
     def type(self) -> str:
         return self.field.type.name if isinstance(self.field.type, Primitive) else ""
 
     @cached_property
-    def nulls(self) -> list[Any]:
-        return self.adds.values(("nullCount", *self.path))
-
-    @cached_property
     def lows(self) -> Bounds:
-        return bounds(self.adds.values(("minValues", *self.path)), self.type)
+        return bounds(self.low_values, self.type)
 
     @cached_property
     def highs(self) -> Bounds:
-        return bounds(self.adds.values(("maxValues", *self.path)), self.type)
+        return bounds(self.high_values, self.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,12 +262,17 @@ class Bounds:
     values: Sequence[Any]
     bad: Sequence[int] = ()
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether a row has none."""
+        return isinstance(self.values, Nones) or None in self.values
+
 
 _BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 _NOT_FINITE = {"NaN": float("inf"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 
-def bounds(values: list[Any], kind: str) -> Bounds:
+def bounds(values: Sequence[Any], kind: str) -> Bounds:
     """Minima or maxima of a column as what compares (ST-1 … ST-6)."""
     types = set(map(type, values))
     types.discard(type(None))
@@ -300,12 +297,12 @@ def bounds(values: list[Any], kind: str) -> Bounds:
     return _one_by_one(values, kind)
 
 
-def _within(values: list[Any], limit: int) -> bool:
+def _within(values: Sequence[Any], limit: int) -> bool:
     given = [one for one in values if one is not None]
     return bool(-limit <= min(given) and max(given) < limit)
 
 
-def _times(values: list[Any], kind: str) -> Sequence[Any] | None:
+def _times(values: Sequence[Any], kind: str) -> Sequence[Any] | None:
     """All at once by Arrow; None where it does not know one of the forms."""
     target = pa.date32() if kind == "date" else pa.timestamp("us", "UTC")
     if kind == "timestamp_ntz":
@@ -319,7 +316,7 @@ def _times(values: list[Any], kind: str) -> Sequence[Any] | None:
     return ints
 
 
-def _one_by_one(values: list[Any], kind: str) -> Bounds:
+def _one_by_one(values: Sequence[Any], kind: str) -> Bounds:
     found: list[Any] = []
     bad: list[int] = []
     for n, value in enumerate(values):
@@ -343,7 +340,7 @@ def _comparable(value: Any, kind: str) -> Any:
             return _NOT_FINITE[value]
     elif kind.startswith("decimal"):
         # Some writers put decimals into texts, so that no digit gets lost.
-        if type(value) in (int, float, str):
+        if type(value) in (int, float, str, Decimal):
             return float(Decimal(str(value)))
     elif kind == "string":
         if type(value) is str:
@@ -370,6 +367,59 @@ def _time(text: str, kind: str) -> int | None:
     if moment.tzinfo is not None:
         moment = moment.astimezone(UTC).replace(tzinfo=None)
     return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+ABSENT: Any = object()
+
+
+class Objects:
+    """JSON objects of many rows, taken apart by key.
+
+    Mostly all rows have the same keys in the same order: then all is done at once.
+    """
+
+    def __init__(self, rows: Sequence[Any], columns: Mapping[str, Sequence[Any]] | None = None):
+        self._rows = rows
+        self._columns = _columns_of(rows) if columns is None else columns
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        if self._columns is not None:
+            return frozenset(self._columns)
+        return frozenset(name for one in self._rows if type(one) is dict for name in one)
+
+    def get(self, name: str, absent: Any = None) -> Sequence[Any]:
+        """The value of a key in each row."""
+        if self._columns is not None and name in self._columns:
+            return self._columns[name]
+        if name not in self.names:
+            return [absent] * len(self._rows)
+        return [one.get(name, absent) if type(one) is dict else absent for one in self._rows]
+
+
+def _columns_of(rows: Sequence[Any]) -> dict[str, Sequence[Any]] | None:
+    """The values by key where all rows have the same keys; that is told by their number."""
+    if set(map(type, rows)) != {dict} or len(set(map(len, rows))) != 1:
+        return None
+    try:
+        return {name: [one[name] for one in rows] for name in rows[0]}
+    except KeyError:
+        return None
+
+
+def columns_of_map(column: Any) -> Objects:
+    """A Parquet map of texts, such as partitionValues."""
+    if column.offset:
+        column = pa.concat_arrays([column])
+    rows = len(column)
+    names = pc.unique(column.keys).to_pylist() if rows else []
+    if not column.null_count and len(column.keys) == rows * len(names):
+        columns = {
+            name: column.items.filter(pc.equal(column.keys, name)).to_pylist() for name in names
+        }
+        if all(len(values) == rows for values in columns.values()):
+            return Objects(range(rows), columns)
+    return Objects([dict(one or ()) for one in column.to_pylist()])
 
 
 class Nones(Sequence[Any]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from deltacli.delta.segment import Checkpoint, LogListing, list_log
 from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, NotFound, StorageError
 from deltacli.storage import LogStore, read_all
-from deltacli.validate.adds import Adds
+from deltacli.validate.adds import Adds, LiveAdds
 from deltacli.validate.checkpoints import Reading, read_checkpoint
 from deltacli.validate.commits import Body, Commit, Line, parse_lines, paths_of
 from deltacli.validate.data_files import (
@@ -33,7 +34,7 @@ from deltacli.validate.data_files import (
     live_adds,
 )
 from deltacli.validate.definition import CLUSTERING, ROW_TRACKING, Definition, Path
-from deltacli.validate.live import Live
+from deltacli.validate.live import Live, live_batches
 from deltacli.validate.log_files import (
     Checksum,
     Compaction,
@@ -48,12 +49,19 @@ from deltacli.validate.rules.widening import recorded_changes
 from deltacli.validate.stats_structs import ParsedAdds
 from deltacli.validate.stored import Stored
 
+# A commit; None if it has vanished, an error if it is no file.
+Content = bytes | StorageError | None
 OnProgress = Callable[[str, int, int], None]
+_ROW_TRACKING = "delta.enableRowTracking"
+_TXN_RETENTION = "delta.setTransactionRetentionDuration"
 _BYTES_AT_ONCE = 1 << 25
 _COMMITS_AT_ONCE = 1000
 _ADDS_AT_ONCE = 1 << 16
 
 
+# Rules whose findings keep readers from loading a version.
+_FATAL = ("LOG00", "JSN00", "CKP001", "CKP003", "CKP022", "ACT001", "ACT002", "ACT014", "PRT00",
+          "MET001", "TYW00")  # fmt: skip
 # Rule, file of the log, path of a data file, version.
 FindingKey = tuple[str, str | None, str | None, int | None]
 
@@ -83,28 +91,34 @@ class Tally:
     _kept: dict[str, list[Found]] = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
 
-    def add(self, rule: AnyRule, finding: Finding) -> None:
-        found = Found(rule, finding)
-        if found.key in self.known:
+    def add(self, rule: AnyRule, finding: Finding, subject: Any) -> None:
+        if self.known and Found(rule, _placed(finding, subject)).key in self.known:
             self.num_known += 1
             return
-        # The same may stand in a commit and in a checkpoint: it is told once.
-        own = hash((rule.id, finding.message, finding.path))
-        if own in self._seen:
-            return
-        self._seen.add(own)
+        # What is said of a file may stand in a commit and in a checkpoint: it is told once.
+        if finding.path is not None:
+            own = hash((rule.id, finding.message, finding.path))
+            if own in self._seen:
+                return
+            self._seen.add(own)
         self.counts[rule.id] += 1
         kept = self._kept.setdefault(rule.id, [])
         if self.most is None or len(kept) < self.most:
-            kept.append(found)
+            kept.append(Found(rule, _placed(finding, subject)))
 
     def found(self) -> Iterator[Found]:
         """What was kept, by rule."""
         for rule_id in sorted(self._kept):
             yield from self._kept[rule_id]
 
-    def has(self, severity: Severity) -> bool:
-        return any(one[0].rule.severity is severity for one in self._kept.values())
+    @property
+    def explains_failure(self) -> bool:
+        """Whether something was found for which a version cannot be loaded."""
+        return any(
+            rule_id.startswith(_FATAL) and kept[0].rule.severity is Severity.ERROR
+            for rule_id, kept in self._kept.items()
+            if kept
+        )
 
 
 @dataclass
@@ -133,7 +147,7 @@ class Rules:
         for rule in self.by_subject.get(type(subject), ()):
             try:
                 for finding in rule.check(subject):
-                    self.tally.add(rule, _placed(finding, subject))
+                    self.tally.add(rule, finding, subject)
             except Exception as error:
                 # Where the storage fails, nothing can be said of the table.
                 if isinstance(error, StorageError) and not isinstance(error, FileMissing):
@@ -143,8 +157,7 @@ class Rules:
 
 def _placed(finding: Finding, subject: Any) -> Finding:
     """A finding that does not say where it is, is where its subject is."""
-    return replace(
-        finding,
+    return finding._replace(
         file=finding.file if finding.file is not None else subject.file,
         version=finding.version if finding.version is not None else subject.version,
     )
@@ -166,6 +179,7 @@ class LogRun:
     twice_in_base: list[str] = field(default_factory=list)
     recorded: set[tuple[Path, str, str]] = field(default_factory=set)
     clocks: list[tuple[int | None, Any]] = field(default_factory=list)
+    coming: frozenset[str] = frozenset()
 
     def run(self) -> None:
         try:
@@ -186,18 +200,23 @@ class LogRun:
             )
         )
 
-    def _take_block(self, block: Sequence[tuple[int, bytes | None]]) -> None:
+    def _take_block(self, block: Sequence[tuple[int, Content]]) -> None:
         parsed = [
-            (version, content, parse_lines(content) if content is not None else [])
+            (version, content, parse_lines(content) if isinstance(content, bytes) else [])
             for version, content in block
         ]
         asked = False
+        self.coming = frozenset(path for _, _, lines in parsed for path in paths_of(lines))
         for version, content, lines in parsed:
-            if content is not None:
+            if isinstance(content, StorageError):
+                file = f"{LOG}/{version:020}.json"
+                self.rules.apply(Failure("JSN001", content, file, version))
+                self.state = None
+            elif content is not None:
                 if self.state is None or self.state.version != version - 1:
                     self._lose_state(version)
                 elif self.state.base is not None and not asked:
-                    self.state.ask(path for _, _, own in parsed for path in paths_of(own))
+                    self.state.ask(self.coming)
                     asked = True
                 self._take_commit(version, content, lines)
             if self._take_checkpoints(version):
@@ -223,8 +242,9 @@ class LogRun:
             is_newest=version == self.listing.latest,
         )
         self.rules.apply(commit)
-        if commit.definition is not None and commit.definition is not self.definition:
-            self._take_definition(commit.definition)
+        new = commit.definition
+        if new is not None and new is not self.definition and new.is_news:
+            self._take_definition(new)
         self.definition = commit.definition
         if self.rules.level > Level.LOG:
             self.clocks.append((commit.file_ms, (commit.info or {}).get("timestamp")))
@@ -233,6 +253,9 @@ class LogRun:
         if self.state is not None:
             if commit.is_whole:
                 self.state.apply(commit)
+                self.state.expires_txns |= self.definition is not None and (
+                    _TXN_RETENTION in self.definition.configuration
+                )
                 self.state.definition = self.definition
             else:
                 self.state = None
@@ -294,8 +317,13 @@ class LogRun:
             replace(old, before=None) if old else None,
             operation if isinstance(operation, str) else None,
             places,
-            replaces_all=isinstance(parameters, dict) and parameters.get("mode") == "Overwrite",
+            replaces_all=_replaces_all(parameters) or self._removes_all(lines),
         )
+
+    def _removes_all(self, lines: list[Line]) -> bool:
+        """Whether a commit removes every live file, whatever it calls itself."""
+        removed = sum(line.key == "remove" for line in lines)
+        return self.state is not None and 0 < self.state.sums.files <= removed
 
     def _take_checkpoints(self, version: int) -> bool:
         """Read the checkpoints of a version; whether one became what the replay stands on."""
@@ -314,12 +342,16 @@ class LogRun:
                 on_adds=self.rules.apply if state is None and self.rules.want(Adds) else None,
                 on_batch=self._parsed_adds,
                 with_sums=not is_base or version != self._last_checkpoint,
+                wanted=self.coming if is_base else frozenset(),
             )
             self.readings.append(reading)
             self.rules.apply(reading)
             if is_base and reading.is_readable and reading.metadata and reading.protocol:
                 self._begin_at(reading)
                 became_base = True
+            if state is not None and reading.is_readable and reading.written_ms is not None:
+                retain_ms = reading.definition.setting("delta.deletedFileRetentionDuration")
+                state.forget_tombstones(reading.written_ms - retain_ms)
             # The comparison is done; what it needed may go.
             reading.state = None
             reading.removed.clear()
@@ -353,10 +385,10 @@ class LogRun:
             domains=dict(reading.domains),
             protocol=reading.protocol,
             metadata=reading.metadata,
-            has_stats=bool(reading.with_stats),
         )
         for row in reading.of("txn"):
             self.state.take_txn(row.body)
+        self.state.expires_txns = _TXN_RETENTION in reading.definition.configuration
         self.twice_in_base = reading.twice
         old = self.definition
         self.definition = replace(reading.definition, before=None)
@@ -377,10 +409,21 @@ class LogRun:
             content = self.store.read(file.path)
         except FileMissing:
             return
+        except StorageError as error:
+            if not _is_odd_file(error):
+                raise
+            self.rules.apply(Failure("CRC001", error, file.path, version))
+            return
         state = self.state if self.state and self.state.version == version else None
         commit = self.previous if self.previous and self.previous.version == version else None
         has_commit = version in self.listing.commits or version in self._checkpoints
         self.rules.apply(Checksum(version, content, self.definition, state, commit, has_commit))
+
+
+def _replaces_all(parameters: object) -> bool:
+    return isinstance(parameters, dict) and (
+        parameters.get("mode") == "Overwrite" or parameters.get("outputMode") == "Complete"
+    )
 
 
 def _is_folder(store: LogStore) -> bool:
@@ -392,7 +435,7 @@ def _is_folder(store: LogStore) -> bool:
 
 def _blocks(
     store: LogStore, listing: LogListing, on_progress: OnProgress | None
-) -> Iterator[list[tuple[int, bytes | None]]]:
+) -> Iterator[list[tuple[int, Content]]]:
     """Versions in order with their commits, some at a time.
 
     A checkpoint or checksum without a commit is a version too.
@@ -401,12 +444,12 @@ def _blocks(
         {*listing.commits, *(one.version for one in listing.checkpoints), *listing.checksums}
     )
     contents = _contents(store, listing, on_progress)
-    block: list[tuple[int, bytes | None]] = []
+    block: list[tuple[int, Content]] = []
     size = 0
     for version in versions:
         content = next(contents) if version in listing.commits else None
         block.append((version, content))
-        size += len(content or b"")
+        size += len(content) if isinstance(content, bytes) else 0
         if size > _BYTES_AT_ONCE or len(block) >= _COMMITS_AT_ONCE:
             yield block
             block, size = [], 0
@@ -416,16 +459,24 @@ def _blocks(
 
 def _contents(
     store: LogStore, listing: LogListing, on_progress: OnProgress | None
-) -> Iterator[bytes | None]:
+) -> Iterator[Content]:
     on_read = (lambda d, n: on_progress("reading commits", d, n)) if on_progress else None
     paths = [one.path for one in listing.commits.values()]
     for _, content in read_all(store, paths, on_read=on_read):
         if isinstance(content, FileMissing):
             yield None
-        elif isinstance(content, StorageError):
+        elif isinstance(content, StorageError) and not _is_odd_file(content):
             raise content
         else:
             yield content
+
+
+def _is_odd_file(error: StorageError) -> bool:
+    """Whether what has the name of a file is a folder, or a link to nowhere."""
+    cause = error.__cause__
+    return isinstance(cause, IsADirectoryError) or (
+        isinstance(cause, OSError) and cause.errno == errno.ELOOP
+    )
 
 
 @dataclass(frozen=True)
@@ -473,7 +524,9 @@ def check_table(store: LogStore, request: Request, means: Means) -> Checked:
     run.run()
     version = run.listing.latest if run.listing and run.listing.latest >= 0 else None
     notes: list[str] = []
-    if version is not None and rules.want(Live, NotLoaded, Stored, DataFile, FileRows, Vector):
+    if version is not None and rules.want(
+        Live, LiveAdds, NotLoaded, Stored, DataFile, FileRows, Vector
+    ):
         snapshot = _load(run, rules, means)
         if snapshot is not None:
             _check_newest(run, snapshot, rules, request, means)
@@ -493,8 +546,7 @@ def _load(run: LogRun, rules: Rules, means: Means) -> Snapshot | None:
         failure: DeltaCliError = error
     except DeltaCliError as error:
         failure = error
-    if not rules.tally.has(Severity.ERROR):
-        # Otherwise it is known already why.
+    if not rules.tally.explains_failure:
         rules.apply(NotLoaded(failure, run.listing.latest if run.listing else None))
     return None
 
@@ -521,6 +573,11 @@ def _check_newest(
 def _check_files(run: LogRun, live: Live, rules: Rules, request: Request, means: Means) -> None:
     snapshot, definition = live.snapshot, live.definition
     rules.apply(live)
+    if rules.want(LiveAdds) and (
+        definition.is_iceberg or definition.clustering or definition.is_on(_ROW_TRACKING)
+    ):
+        for some in live_batches(snapshot, definition, means.now_ms):
+            rules.apply(some)
     stored = Stored(snapshot, definition, means.engine, means.now_ms, dict(means.options))
     # What is known to be broken is not told again by a deeper look.
     broken: set[str] = set()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,8 +28,9 @@ from deltacli.delta.actions import (
     parse_protocol,
     vector_id,
 )
+from deltacli.delta.columns import canonical_paths
 from deltacli.delta.paths import SIDECARS, Kind, canonical_path, commit_path, sidecar_path
-from deltacli.delta.replay import FileKey, file_key, key_of
+from deltacli.delta.replay import FileKey, key_of
 from deltacli.delta.segment import Checkpoint
 from deltacli.errors import DeltaCliError, FileMissing
 from deltacli.local.engine import flatten
@@ -36,9 +38,11 @@ from deltacli.storage import LogStore
 from deltacli.validate.adds import Adds
 from deltacli.validate.commits import Body, Line, parse_lines
 from deltacli.validate.definition import Definition
-from deltacli.validate.replay import FACT_NAMES, Entry, State, Sums, entry_of, file_facts
+from deltacli.validate.replay import FACT_NAMES, Entry, State, Sums, entry_of, file_facts, path_of
+from deltacli.validate.shapes import misfits
 
 _ROWS = 1 << 16
+_ROWS_A_CHECK = 1 << 13
 _MOST = 100
 _FILE_ACTIONS = ("add", "remove")
 
@@ -65,7 +69,7 @@ class Difference:
 class Reading:
     """What a checkpoint holds, and what it should hold: the `state`, where that is known.
 
-    Of file actions only counts, sums and hashes are kept.
+    Of file actions only counts, sums and hashes are kept, and those whose paths are `wanted`.
     """
 
     store: LogStore
@@ -73,6 +77,8 @@ class Reading:
     state: State | None
     written_ms: int | None
     now_ms: int
+    wanted: frozenset[str] = frozenset()
+    noticed: list[tuple[FileKey, Body]] = field(default_factory=list)
     inline_files: int = 0
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     bad_sidecars: list[tuple[str, str]] = field(default_factory=list)
@@ -209,6 +215,9 @@ class Reading:
     def find(self, paths: Any) -> Iterator[tuple[FileKey, Body]]:
         """The live files with these canonical paths."""
         wanted = set(paths)
+        if wanted <= self.wanted:
+            yield from (one for one in self.noticed if path_of(one[0]) in wanted)
+            return
         value_set = pa.array(sorted(wanted), pa.string())
         for _, _, rows in self._file_rows(("add",)):
             if not isinstance(rows, pa.RecordBatch):
@@ -252,10 +261,12 @@ def read_checkpoint(
     on_adds: Callable[[Adds], None] | None = None,
     on_batch: Callable[[Reading, Any], None] | None = None,
     with_sums: bool = True,
+    wanted: frozenset[str] = frozenset(),
 ) -> Reading:
     """Read everything once. `on_adds` gets the adds as columns, `on_batch` their raw batches."""
     reading = Reading(store, checkpoint, state, checkpoint.files[-1].modified_ms, now_ms)
     reading.has_sums = with_sums
+    reading.wanted = wanted
     keys = _Keys()
     for file in checkpoint.files:
         _read_file(reading, file.path, keys, on_adds, on_batch)
@@ -299,10 +310,14 @@ def _read_file(
             _read_json(reading, path, keys, on_adds)
         else:
             _read_parquet(reading, path, keys, on_adds, on_batch)
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, DeltaCliError) as error:
+    except (pa.ArrowException, OSError, *_MISFITS, DeltaCliError) as error:
         text = error.message if isinstance(error, DeltaCliError) else str(error)
         reason = text.splitlines()[0] if text else type(error).__name__
         reading.unreadable.append((path, reason))
+
+
+# How Arrow answers where columns are not of the types that are asked for.
+_MISFITS = (ValueError, KeyError, TypeError, AttributeError)
 
 
 def _read_json(
@@ -312,29 +327,34 @@ def _read_json(
     for line in lines:
         if line.flaw:
             reading.unreadable.append((path, f"line {line.number}: {line.flaw[1]}"))
+        elif any(one.what != "unknown" for one in misfits(line.key, line.body)):
+            one = next(one for one in misfits(line.key, line.body) if one.what != "unknown")
+            text = f"line {line.number}: {line.key}.{one.name} is {one.what}"
+            reading.unreadable.append((path, text))
         elif line.key in _FILE_ACTIONS:
             reading.counts[line.key] += 1
         elif line.key:
             reading.counts[line.key] += 1
             reading.small.append(Row(path, line.key, line.body))
-    adds = [line for line in lines if line.key == "add" and isinstance(line.body.get("path"), str)]
+    if reading.unreadable:
+        return
+    adds = [line for line in lines if line.key == "add"]
     bodies = [line.body for line in adds]
     for body in bodies:
-        keys.add(key_of(body))
+        key = key_of(body)
+        keys.add(key)
+        if path_of(key) in reading.wanted:
+            reading.noticed.append((key, body))
         reading.with_stats += bool(body.get("stats"))
         if reading.has_sums:
             reading.sums.count(entry_of(body, reading.version))
     for line in lines:
-        if line.key == "remove" and isinstance(line.body.get("path"), str):
+        if line.key == "remove":
             keys.remove(key_of(line.body))
             reading.removed.add(key_of(line.body))
     if on_adds and adds:
-        on_adds(
-            Adds.of_lines(
-                path, reading.version, reading.definition, adds,
-                now_ms=reading.now_ms, root=reading.store.location,
-            )
-        )  # fmt: skip
+        definition = reading.definition
+        on_adds(Adds.of_lines(path, reading.version, definition, adds, **_common(reading)))
 
 
 def _read_parquet(
@@ -348,6 +368,9 @@ def _read_parquet(
     with _open(reading.store, path) as parquet:
         schema = parquet.schema_arrow
         reading.schemas[path] = schema
+        for one in schema:
+            if one.name in ACTION_KEYS and not pa.types.is_struct(one.type):
+                raise ValueError(f"{one.name} is {one.type}, no struct")
         small = [one for one in schema.names if one in ACTION_KEYS and one not in _FILE_ACTIONS]
         if small:
             for batch in parquet.iter_batches(_ROWS, columns=small, use_threads=False):
@@ -358,7 +381,7 @@ def _read_parquet(
                         reading.small.append(Row(path, key, _without_nulls(body)))
     start = 0
     with _open(reading.store, path) as parquet:
-        for batch in parquet.iter_batches(_ROWS, use_threads=False):
+        for batch in _ahead(parquet.iter_batches(_ROWS, use_threads=False)):
             _count_actions(reading, path, batch, start)
             start += batch.num_rows
             for action in _FILE_ACTIONS:
@@ -366,6 +389,15 @@ def _read_parquet(
                     rows = _rows_of(batch.column(action))
                     if rows.num_rows:
                         _take_rows(reading, path, action, rows, keys, on_adds, on_batch)
+
+
+def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches, the next one decoded by another thread meanwhile."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = pool.submit(next, batches, None)
+            yield batch
 
 
 def _count_actions(reading: Reading, path: str, batch: Any, start: int) -> None:
@@ -394,14 +426,14 @@ def _take_rows(
     names = rows.schema.names
     if "dataChange" in names:
         reading.counts[f"{action} dataChange"] += rows.column("dataChange").true_count
-    paths = rows.column("path").to_pylist()
+    _check_required(action, rows)
+    paths = rows.column("path")
     vectors = rows.column("deletionVector") if "deletionVector" in names else None
-    found: list[FileKey]
-    if vectors is None or vectors.null_count == len(vectors):
-        found = [file_key(one, None) for one in paths]
-    else:
-        ids = map(vector_id, vectors.to_pylist())
-        found = [file_key(one, vector) for one, vector in zip(paths, ids, strict=True)]
+    plain: list[str] = canonical_paths(paths).to_pylist()
+    found: Sequence[FileKey] = plain
+    if vectors is not None and vectors.null_count < len(vectors):
+        ids = [vector_id(one) for one in vectors.to_pylist()]
+        found = [one if own is None else (one, own) for one, own in zip(plain, ids, strict=True)]
     if action == "remove":
         for name in ("stats", "tags"):
             if name in names:
@@ -413,7 +445,8 @@ def _take_rows(
         _count_expired(reading, rows)
         return
     keys.adds.extend(map(hash, found))
-    keys.paths.extend(hash(one if isinstance(one, str) else one[0]) for one in found)
+    if found is not plain:
+        keys.paths.extend(hash(one[0]) for one in found if not isinstance(one, str))
     with_stats = [
         rows.column(name).is_valid() for name in ("stats", "stats_parsed") if name in names
     ]
@@ -425,13 +458,39 @@ def _take_rows(
     _sum_up(reading, rows)
     if on_batch:
         on_batch(reading, rows)
-    if on_adds:
-        on_adds(
-            Adds.of_batch(
-                path, reading.version, reading.definition, rows,
-                now_ms=reading.now_ms, root=reading.store.location,
-            )
-        )  # fmt: skip
+    _look_out(reading, rows, plain, found)
+    if on_adds is None:
+        return
+    # A few thousand at a time: what is parsed of them fits a processor's cache.
+    for start in range(0, rows.num_rows, _ROWS_A_CHECK):
+        some = rows.slice(start, _ROWS_A_CHECK)
+        on_adds(Adds.of_batch(path, reading.version, reading.definition, some, **_common(reading)))
+
+
+def _common(reading: Reading) -> dict[str, Any]:
+    return {"now_ms": reading.now_ms, "root": reading.store.location}
+
+
+def _check_required(action: str, rows: Any) -> None:
+    """Raise ValueError for a row without what makes it a file action."""
+    for name in ("path",) if action == "remove" else ("path", "size"):
+        if name not in rows.schema.names or rows.column(name).null_count:
+            raise ValueError(f"a row of {action} has no {name}")
+    if "deletionVector" in rows.schema.names:
+        vectors = rows.column("deletionVector").drop_null()
+        for name in ("storageType", "pathOrInlineDv", "cardinality"):
+            if pc.struct_field(vectors, [name]).null_count:
+                raise ValueError(f"a deletion vector has no {name}")
+
+
+def _look_out(reading: Reading, rows: Any, paths: Sequence[str], keys: Sequence[FileKey]) -> None:
+    """Keep the rows of paths that commits to come speak of."""
+    if not reading.wanted:
+        return
+    hits = [n for n, one in enumerate(paths) if one in reading.wanted]
+    if hits:
+        for n, body in zip(hits, rows.take(hits).to_pylist(), strict=True):
+            reading.noticed.append((keys[n], body))
 
 
 def _sum_up(reading: Reading, rows: Any) -> None:
@@ -441,6 +500,7 @@ def _sum_up(reading: Reading, rows: Any) -> None:
             reading.sums.count(entry_of(body, reading.version))
         return
     sums = reading.sums
+    sums.with_stats = reading.with_stats
     sums.files += rows.num_rows
     sums.bytes += pc.sum(rows.column("size")).as_py() or 0
     if "deletionVector" in rows.schema.names:
@@ -466,7 +526,10 @@ def _count_expired(reading: Reading, rows: Any) -> None:
 
 
 class _Keys:
-    """The keys of all file actions as hashes, to find those that come twice."""
+    """The keys of all file actions as hashes, to find those that come twice.
+
+    `paths` are those of files with deletion vectors: without one, the path is the key.
+    """
 
     def __init__(self) -> None:
         self.adds = array("q")
@@ -475,7 +538,8 @@ class _Keys:
 
     def add(self, key: FileKey) -> None:
         self.adds.append(hash(key))
-        self.paths.append(hash(key if isinstance(key, str) else key[0]))
+        if not isinstance(key, str):
+            self.paths.append(hash(key[0]))
 
     def remove(self, key: FileKey) -> None:
         self.removes.append(hash(key))
@@ -484,6 +548,8 @@ class _Keys:
         """The paths of keys that come twice, and paths that are live with two vectors."""
         whole = _repeated(self.adds + self.removes)
         paths = _repeated(self.paths)
+        if self.paths:
+            paths |= set(self.paths) & set(self.adds)
         if not whole and not paths:
             return [], []
         # Hashes may agree by chance: the keys themselves decide.

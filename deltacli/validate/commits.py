@@ -70,8 +70,8 @@ def _line_of(number: int, raw: bytes, action: Any) -> Line:
     known = [key for key in ACTION_KEYS if action.get(key) is not None]
     unknown = tuple(sorted(action.keys() - _KEYS))
     if not known:
-        return Line(number, raw, unknown=unknown)
-    flaw = None
+        flaw = None if unknown else ("object", "the line has no action")
+        return Line(number, raw, flaw=flaw, unknown=unknown)
     if len(known) > 1:
         flaw = ("many", f"the line has several actions: {', '.join(known)}")
     body = action[known[0]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from deltacli.delta import json_text
@@ -13,7 +13,7 @@ from deltacli.delta.actions import DomainMetadata, Metadata, Protocol
 from deltacli.delta.column_paths import fields_of
 from deltacli.delta.features import supported_features
 from deltacli.delta.properties import read_tolerantly
-from deltacli.delta.schema import BadSchema, Field, Struct, parse_schema
+from deltacli.delta.schema import BadSchema, Field, Struct, parse_schema, walk
 
 Path = tuple[str, ...]
 MODE = "delta.columnMapping.mode"
@@ -63,27 +63,61 @@ class Definition:
     def is_mapped(self) -> bool:
         return self.mode in ("name", "id")
 
-    @cached_property
+    @property
+    def is_iceberg(self) -> bool:
+        """Whether some version of Iceberg's compatibility is enabled."""
+        return any(self.is_on(f"delta.enableIcebergCompat{one}") for one in ("V1", "V2", "V3"))
+
+    @property
+    def has_own_physical_names(self) -> bool:
+        """Whether no physical name is a logical one too.
+
+        Where mapping was switched on later, a column's old name may be that of another by now.
+        """
+        if not self.is_mapped or self.schema is None:
+            return False
+        return all(one.physical_name != one.name for _, one in walk(self.schema))
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the table of before is another one: its files are gone."""
+        old = self.before
+        if old is None or self.replaces_all:
+            return True
+        if old.metadata and self.metadata and old.metadata.id != self.metadata.id:
+            return True
+        return self.is_replaced_by_name
+
+    @property
+    def is_replaced_by_name(self) -> bool:
+        """Whether the operation says so."""
+        operation = (self.operation or "").upper()
+        return any(one in operation for one in _REPLACING)
+
+    @property
+    def is_news(self) -> bool:
+        """Whether there is more to it than another high-water mark."""
+        old = self.before
+        return old is None or (
+            (self.protocol, self.metadata) != (old.protocol, old.metadata)
+            or self.domains.get(CLUSTERING) != old.domains.get(CLUSTERING)
+        )
+
+    @property
     def schema_or_error(self) -> Struct | str | None:
         text = self.metadata.schema_string if self.metadata else None
-        if text is None:
-            return None
-        try:
-            return parse_schema(text)
-        except BadSchema as error:
-            return str(error)
+        return None if text is None else _parsed(text)
 
     @property
     def schema(self) -> Struct | None:
         found = self.schema_or_error
         return found if isinstance(found, Struct) else None
 
-    @cached_property
+    @property
     def tree(self) -> Any:
         """The schema's JSON as it stands; None where it is none."""
-        if self.schema is None or self.metadata is None or self.metadata.schema_string is None:
-            return None
-        return json_text.load_faithful(self.metadata.schema_string.encode("utf-8", "surrogatepass"))
+        text = self.metadata.schema_string if self.metadata else None
+        return None if text is None or self.schema is None else _tree(text)
 
     def fields(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Every field of the schema's JSON, at every depth."""
@@ -140,6 +174,23 @@ class Definition:
     def own_fields(self) -> Mapping[str, Field]:
         """The fields of the table that hold values of rows, by lower-case name."""
         return {one.name.lower(): one for one in self.schema.fields} if self.schema else {}
+
+
+_REPLACING = ("REPLACE", "CREATE", "RESTORE", "CLONE", "OVERWRITE")
+
+
+# Mostly one definition after the other has the same schema.
+@lru_cache(maxsize=4)
+def _parsed(text: str) -> Struct | str:
+    try:
+        return parse_schema(text)
+    except BadSchema as error:
+        return str(error)
+
+
+@lru_cache(maxsize=4)
+def _tree(text: str) -> Any:
+    return json_text.load_faithful(text.encode("utf-8", "surrogatepass"))
 
 
 def type_of(tree: Any) -> str:

@@ -12,8 +12,11 @@ import pyarrow.compute as pc
 
 from deltacli.delta.columns import record_counts
 from deltacli.delta.engine import FileBatch
+from deltacli.delta.paths import LOG
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.stats import num_records
+from deltacli.validate.adds import LiveAdds
+from deltacli.validate.commits import Line
 from deltacli.validate.definition import ROW_TRACKING, Definition
 from deltacli.validate.replay import State, path_of
 
@@ -94,3 +97,35 @@ class Live:
             return None
         greatest: int | None = pc.max(pc.add(bases, counts)).as_py()
         return None if greatest is None else greatest - 1
+
+
+_FIELDS = (
+    "path", "baseRowId", "defaultRowCommitVersion", "deletionVector", "stats", "stats_parsed",
+    "clusteringProvider",
+)  # fmt: skip
+_ROWS = 1 << 13
+
+
+def live_batches(snapshot: Snapshot, definition: Definition, now_ms: int) -> Iterator[LiveAdds]:
+    """The live files of a snapshot, some at a time."""
+    root = snapshot.store.location
+
+    def of_batch(batch: Any) -> LiveAdds:
+        return LiveAdds.of_batch(LOG, snapshot.version, definition, batch, now_ms=now_ms, root=root)
+
+    def of_lines(lines: list[Line]) -> LiveAdds:
+        return LiveAdds.of_lines(LOG, snapshot.version, definition, lines, now_ms=now_ms, root=root)
+
+    lines: list[Line] = []
+    for item in snapshot.files("add", _FIELDS):
+        if isinstance(item, FileBatch):
+            batch = item.columns
+            for start in range(0, batch.num_rows, _ROWS):
+                yield of_batch(batch.slice(start, _ROWS))
+        else:
+            lines.append(Line(0, b"", "add", item))
+            if len(lines) == _ROWS:
+                yield of_lines(lines)
+                lines = []
+    if lines:
+        yield of_lines(lines)

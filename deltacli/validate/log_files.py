@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +21,7 @@ from deltacli.validate.definition import Definition
 from deltacli.validate.replay import State
 
 DAY_MS = 86_400_000
+_COMMIT_LIKE = re.compile(r"([0-9]+)\.json", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,18 @@ class LogFolder:
             return []
         version = self.hint.version
         return [one for one in self.readings if one.version == version]
+
+    @cached_property
+    def odd_spellings(self) -> Counter[int]:
+        """How many names that are nearly those of commits have a version."""
+        found = (_COMMIT_LIKE.fullmatch(one.name.text) for one in self.others)
+        return Counter(int(one[1][-19:]) for one in found if one)
+
+    def has_entries(self, folder: str) -> bool:
+        try:
+            return next(self.store.list_from(folder), None) is not None
+        except FileMissing:
+            return False
 
     def times(self) -> dict[int, int]:
         """The modification times of commits, where the storage tells them."""

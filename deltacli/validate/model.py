@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 S = TypeVar("S")
 
@@ -47,8 +47,7 @@ ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 LOG, FILES, FOOTERS, DATA = Level.LOG, Level.FILES, Level.FOOTERS, Level.DATA
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Where a rule does not hold. What is left out is that of the thing looked at.
 
     `path` is a data file's, as in the log; `file` one of the log's, with the `line` in it.

@@ -56,6 +56,8 @@ _MODULES = (
     actions, checkpoints, checksums, conflicts, features_in_use, files, hint, json_lines, log,
     mapping, metadata, partitions, protocol, stats, storage, vectors, widening,
 )  # fmt: skip
+# That a rule failed is told whatever was chosen.
+_ALWAYS = "RUN"
 _ORDER = {family: position for position, family in enumerate(FAMILIES)}
 
 RULES: tuple[AnyRule, ...] = tuple(
@@ -91,11 +93,23 @@ def chosen_rules(
         _check_prefix(prefix)
 
     def is_chosen(one: AnyRule) -> bool:
+        if one.id.startswith(_ALWAYS):
+            return _longest(ignore, one.id) is None
         wanted = _longest(select, one.id) if select else 0
         unwanted = _longest(ignore, one.id)
         return wanted is not None and (unwanted is None or wanted > unwanted)
 
-    return tuple(one for one in RULES if one.level <= level and is_chosen(one))
+    chosen = tuple(one for one in RULES if is_chosen(one))
+    found = tuple(one for one in chosen if one.level <= level)
+    if all(one.id.startswith(_ALWAYS) for one in found):
+        deeper = [one for one in chosen if one.level > level]
+        raise UsageError(
+            f"no rule is left at level {level.label}",
+            hint=f"{deeper[0].id} needs --level {deeper[0].level.label}"
+            if deeper
+            else "select more, or ignore less",
+        )
+    return found
 
 
 def _longest(prefixes: Iterable[str], rule_id: str) -> int | None:

@@ -8,6 +8,7 @@ than a few numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from typing import Protocol as Protocol_
@@ -44,6 +45,7 @@ class Entry(NamedTuple):
     size: int
     deleted: int
     modified_ms: int
+    has_stats: bool
     raw: str | None
 
 
@@ -55,12 +57,14 @@ class Sums:
     bytes: int = 0
     vectors: int = 0
     deleted: int = 0
+    with_stats: int = 0
     facts: int = 0
     stats: int = 0
 
     def count(self, one: Entry, sign: int = 1) -> None:
         self.files += sign
         self.bytes += sign * one.size
+        self.with_stats += sign * one.has_stats
         self.facts = (self.facts + sign * one.facts) & _MASK
         self.stats = (self.stats + sign * one.stats) & _MASK
         if one.deleted >= 0:
@@ -79,6 +83,7 @@ def entry_of(body: Body, version: int) -> Entry:
         size,
         vector["cardinality"] if vector else -1,
         body.get("modificationTime") or 0,
+        bool(body.get("stats")),
         None if canonical == path else path,
     )
 
@@ -87,7 +92,7 @@ def file_facts(body: Body) -> tuple[Any, ...]:
     """What a checkpoint must keep of a live file, statistics apart."""
     vector = body.get("deletionVector")
     return (
-        body["path"],
+        canonical_path(body["path"]),
         body.get("size"),
         body.get("modificationTime"),
         pairs_of(body.get("partitionValues")),
@@ -147,7 +152,7 @@ class State:
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     definition: Definition | None = None
-    has_stats: bool = False
+    expires_txns: bool = False
     asked: set[str] = field(default_factory=set)
     _keys: dict[str, set[FileKey]] = field(default_factory=dict)
 
@@ -161,6 +166,11 @@ class State:
         self.asked |= new
         for key, body in self.base.find(new):
             self._put(key, entry_of(body, self.base_version))
+
+    def forget_tombstones(self, until_ms: int) -> None:
+        """A checkpoint has left out what had expired; that does not come back (R-25)."""
+        for key in [key for key, stamp in self.gone.items() if stamp <= until_ms]:
+            del self.gone[key]
 
     def entry(self, key: FileKey) -> Entry | None:
         """The live file of a key, if its path was asked for."""
@@ -186,7 +196,6 @@ class State:
             entry = entry_of(line.body, commit.version)
             if old is not None and old.raw != entry.raw:
                 self.double_spellings.add(key)
-            self.has_stats = self.has_stats or bool(line.body.get("stats"))
             self.sums.count(entry)
             self.gone.pop(key, None)
             self._put(key, entry)
@@ -216,8 +225,9 @@ class State:
                 del self._keys[path]
 
     def take_txn(self, body: Body) -> None:
-        txn = parse_txn(body)
-        self.txns[txn.app_id] = txn
+        with suppress(BadAction):
+            txn = parse_txn(body)
+            self.txns[txn.app_id] = txn
 
     def _apply_small(self, line: Line) -> None:
         body = line.body

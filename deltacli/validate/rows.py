@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.delta import json_text
 from deltacli.delta.bitmaps import RowSet
+from deltacli.delta.references import speaks_of
 from deltacli.delta.scan import Files
-from deltacli.delta.schema import Field, Struct
+from deltacli.delta.schema import Field, Primitive, Struct
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.stats import parse_stats, stats_of_struct
 from deltacli.errors import CorruptLog, DeltaCliError, FileMissing
@@ -142,7 +143,15 @@ def conditions_of(definition: Definition) -> Iterator[Condition]:
         if invariant:
             yield Condition(INVARIANT, dotted((one.name,)), invariant)
         formula = one.metadata.get("delta.generationExpression")
-        if isinstance(formula, str) and formula:
+        # What a time is in the writer's zone nobody else knows.
+        if (
+            isinstance(formula, str)
+            and formula
+            and not any(
+                other.type == Primitive("timestamp") and speaks_of(formula, (other.name,))
+                for other in schema.fields
+            )
+        ):
             yield Condition(GENERATED, dotted((one.name,)), f"{_quoted(one.name)} <=> ({formula})")
     for key, value in definition.configuration.items():
         if key.lower().startswith("delta.constraints."):

@@ -126,7 +126,7 @@ def misfits(key: str, body: Mapping[str, Any]) -> Iterator[Misfit]:
         yield Misfit("unknown", name)
     for name, inner in _INNER.items():
         value: Any = body.get(name)
-        if name in shape and type(value) is dict and value:
+        if name in shape and type(value) is dict:
             yield from _misfits(inner, value, f"{name}.")
             for other in sorted(value.keys() - inner.keys() - {"maxRowIndex"}):
                 yield Misfit("unknown", f"{name}.{other}")
@@ -141,12 +141,17 @@ def _misfits(shape: Shape, body: Mapping[str, Any], prefix: str) -> Iterator[Mis
         elif type(value) is not _TYPES[expected]:
             huge = expected in _LIMITS and type(value) is float and abs(value) >= 2**63
             yield Misfit("beyond" if huge else "wrong", prefix + name, expected, value)
-        elif expected in _LIMITS:
-            if not -_LIMITS[expected] <= value < _LIMITS[expected]:
-                yield Misfit("beyond", prefix + name, expected, value)
-        elif (expected is TEXTS and any(type(one) is not str for one in value)) or (
-            expected is TEXT_MAP
-            and value
-            and any(type(one) is not str and one is not None for one in value.values())
-        ):
-            yield Misfit("wrong", prefix + name, expected, value)
+        else:
+            yield from _odd_value(prefix + name, expected, value)
+
+
+def _odd_value(name: str, expected: str, value: Any) -> Iterator[Misfit]:
+    """A value of the right JSON type whose number is too large or whose parts are no texts."""
+    if expected in _LIMITS:
+        if not -_LIMITS[expected] <= value < _LIMITS[expected]:
+            yield Misfit("beyond", name, expected, value)
+    elif expected is TEXTS or expected is TEXT_MAP:
+        parts = value if expected is TEXTS else value.values()
+        allowed = (str,) if expected is TEXTS else (str, type(None))
+        if any(type(one) not in allowed for one in parts):
+            yield Misfit("wrong", name, expected, value)

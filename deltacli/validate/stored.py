@@ -18,7 +18,7 @@ from deltacli.delta.retention import RecentLog, References, Why, removals
 from deltacli.delta.root import Root
 from deltacli.delta.scan import Places
 from deltacli.delta.snapshot import Snapshot
-from deltacli.errors import FileMissing
+from deltacli.errors import DeltaCliError, FileMissing
 from deltacli.storage import LogStore, Walked
 from deltacli.validate.commits import Body
 from deltacli.validate.definition import Definition
@@ -97,6 +97,8 @@ class Stored:
             for path, size, moment, found, real, real_ms in rows:
                 if found is None:
                     real, real_ms = self._look(path)
+                    if real is None and path in self._unreachable:
+                        continue
                 if real is None:
                     missing.append(Misplaced(path))
                     continue
@@ -128,13 +130,29 @@ class Stored:
     def _name(self, path: str) -> str:
         return self.root.own_name(path) or ""
 
+    @cached_property
+    def _unreachable(self) -> dict[str, str]:
+        return {}
+
+    @property
+    def unreachable(self) -> list[tuple[str, str]]:
+        """Live files elsewhere that cannot be looked at, and why."""
+        _ = self.live_problems
+        return list(self._unreachable.items())
+
     def _look(self, path: str) -> tuple[int | None, int | None]:
         """Size and time of a file that was not listed: hidden, linked, or elsewhere."""
+        location = file_location(self.store.location, path)
         try:
-            store, place = self.places.of(file_location(self.store.location, path))
+            store, place = self.places.of(location)
             entry = store.stat(place)
             return entry.size, entry.modified_ms
         except FileMissing:
+            return None, None
+        except DeltaCliError as error:
+            if location.startswith(f"{self.store.location}/"):
+                raise
+            self._unreachable[path] = error.message
             return None, None
 
     @cached_property
@@ -161,11 +179,15 @@ class Stored:
         ]
 
     def _too_short(self, location: str, end: int) -> str | None:
-        store, path = self.places.of(location)
         try:
+            store, path = self.places.of(location)
             size = store.stat(path).size
         except FileMissing:
             return "it is missing"
+        except DeltaCliError as error:
+            if location.startswith(f"{self.store.location}/"):
+                raise
+            return f"it cannot be looked at: {error.message}"
         return f"it has {size:,} bytes, {end:,} are needed" if size < end else None
 
     # -- files that nothing refers to ----------------------------------------------------

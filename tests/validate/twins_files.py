@@ -122,7 +122,17 @@ twin("CKP027", Log(TWO, CHECKPOINT | HINT), Log(TWO, NARROW | HINT))
 
 twin("DAT001", Log(TWO, files=HERE), Log(TWO, files={"a": 100}))
 twin("DAT002", Log(TWO, files=HERE), Log(TWO, files={"a": 100, "b": 99}))
-twin("DAT008", Log(TWO, files=HERE), Log(TWO, files={**HERE, "z.parquet": 9}))
+LEFT = {**HERE, "z.parquet": 9}
+AGED = {"z.parquet": NOW_MS - 9 * DAY_MS}
+twin("DAT008", Log(TWO, files=LEFT), Log(TWO, files=LEFT, old=AGED), "DAT017 STO004")
+twin("DAT017", Log(TWO, files=HERE), Log(TWO, files=LEFT))
+ELSEWHERE = [start(add("nowhere://host/a")), c(B)]
+twin(
+    "DAT018",
+    Log([start(add("file:///tmp/none")), c(B)], files=HERE),
+    Log(ELSEWHERE, files=HERE),
+    "ACT005 DAT001 DAT017",
+)
 BIG, TINY = 20 * 1024 * 1024, 100
 
 
@@ -168,17 +178,8 @@ def link(store: LogStore) -> None:
 
 
 twin("STO002", Log(TWO, files=HERE), Log(TWO, files=HERE, then=link))
-twin("STO003", Log(TWO, files=HERE), Log(TWO, files={**HERE, "notes/readme.txt": 9}), "DAT008")
-twin(
-    "STO004",
-    Log(TWO, files=HERE),
-    Log(TWO, files={**HERE, "z.parquet": 9}, old={"z.parquet": NOW_MS - 9 * DAY_MS}),
-    "DAT008",
-)
-
-
-def shared(store: LogStore) -> None:
-    type(store).creates_exclusively = property(lambda _: False)  # type: ignore[assignment,method-assign,misc]
+twin("STO003", Log(TWO, files=HERE), Log(TWO, files={**HERE, "notes/readme.txt": 9}), "DAT017")
+twin("STO004", Log(TWO, files=LEFT), Log(TWO, files=LEFT, old=AGED), "DAT008 DAT017")
 
 
 # -- deletion vectors --------------------------------------------------------------------
@@ -262,7 +263,8 @@ twin(
     stored(data_file(**{"col-id": LONGS, "col-x": LONGS}), *MAPPED, **NAME_TABLE),
     stored(data_file(**{"col-id": LONGS, "x": LONGS}), *MAPPED, **NAME_TABLE),
 )
-BY_P: Any = {"partition_by": ["p"], "values": {"p": "1"}}
+APART = {"delta.writePartitionColumnsToParquet": "false"}
+BY_P: Any = {"partition_by": ["p"], "values": {"p": "1"}, "configuration": APART}
 P_TABLE = column("id"), column("p", "integer")
 twin(
     "PAR009",

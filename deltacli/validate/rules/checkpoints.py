@@ -183,10 +183,9 @@ def a_checkpoint_has_transactions_and_domains(reading: Reading) -> Iterator[Find
             yield Finding(f"txn of the checkpoint: {error}")
             continue
         own_txns[txn.app_id] = txn.version
-    expires = "delta.setTransactionRetentionDuration" in reading.definition.configuration
     for app, said in state.txns.items():
         if app not in own_txns:
-            if not expires:
+            if not state.expires_txns:
                 yield Finding(f"the transaction of {app!r} is missing")
         elif own_txns[app] != said.version:
             yield Finding(
@@ -234,7 +233,7 @@ def a_checkpoint_has_each_file_once(reading: Reading) -> Iterator[Finding]:
         yield Finding("the checkpoint has the file twice", path=path)
 
 
-@rule("CKP011", WARNING, "A checkpoint changes no data", of=Reading)
+@rule("CKP011", INFO, "A checkpoint changes no data", of=Reading)
 def a_checkpoint_changes_no_data(reading: Reading) -> Iterator[Finding]:
     """dataChange is false in each row of a checkpoint.
 
@@ -285,7 +284,7 @@ def a_checkpoint_keeps_statistics(reading: Reading) -> Iterator[Finding]:
     Fix: `deltacli checkpoint TABLE --force --stats both`.
     """
     state = reading.state
-    had_stats = state is not None and state.has_stats
+    had_stats = state is not None and state.sums.with_stats > 0
     if had_stats and reading.is_readable and reading.counts["add"] and not reading.with_stats:
         yield Finding("all statistics are lost")
 
@@ -455,13 +454,16 @@ def checkpoints_of_one_version_agree(log: LogFolder) -> Iterator[Finding]:
         if not one.is_readable or not one.has_sums:
             continue
         other = first.setdefault(one.version, one)
-        if other is not one and (one.sums.files, one.sums.facts, one.protocol, one.metadata) != (
-            other.sums.files,
-            other.sums.facts,
-            other.protocol,
-            other.metadata,
-        ):
+        if other is not one and _content(one) != _content(other):
             yield Finding(f"{one.file} and {other.file} differ", file=one.file, version=one.version)
+
+
+def _content(one: Reading) -> tuple[Any, ...]:
+    """What two checkpoints of one version must agree on; tombstones expire."""
+    txns = sorted(
+        (str(row.body.get("appId")), str(row.body.get("version"))) for row in one.of("txn")
+    )
+    return one.sums.files, one.sums.facts, one.protocol, one.metadata, one.domains, txns
 
 
 @rule("CKP026", WARNING, "Old clients find a checkpoint", of=LogFolder)

@@ -132,7 +132,10 @@ def only_live_files_are_removed(commit: Commit) -> Iterator[Finding]:
     if commit.state is None:
         return
     for key, line in commit.removes:
-        if commit.state.entry(key) is None:
+        # Dropping the feature removes the files of vectors in this way.
+        name = path_of(key).rpartition("/")[2]
+        is_vector = name.startswith("deletion_vector_") and not line.body.get("dataChange")
+        if commit.state.entry(key) is None and not is_vector:
             yield Finding("the removed file is not live", path=path_of(key), line=line.number)
 
 
@@ -155,7 +158,8 @@ def append_only_tables_only_grow(commit: Commit) -> Iterator[Finding]:
     Why: readers of such a table rely on every row staying.
     Fix: find out which writer does not know the property.
     """
-    if commit.before is None or not commit.before.is_on("delta.appendOnly"):
+    definitions = (commit.before, commit.definition)
+    if not all(one is not None and one.is_on("delta.appendOnly") for one in definitions):
         return
     for key, line in commit.removes:
         if line.body.get("dataChange"):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta import json_text
-from deltacli.validate.adds import Adds
+from deltacli.validate.adds import Adds, LiveAdds
 from deltacli.validate.commits import Commit
 from deltacli.validate.data_files import ChangeFile
-from deltacli.validate.definition import PHYSICAL, Definition
+from deltacli.validate.definition import PHYSICAL, ROW_TRACKING, Definition
 from deltacli.validate.live import Live
 from deltacli.validate.log_files import DAY_MS
 from deltacli.validate.model import ERROR, FILES, FOOTERS, WARNING, Finding, rule
@@ -58,6 +58,11 @@ def change_data_lies_in_its_folder(commit: Commit) -> Iterator[Finding]:
     Why: engines take others for data files when they clean up.
     Fix: mend the writer.
     """
+    definition = commit.definition
+    if definition is not None and (
+        definition.is_mapped or definition.is_on("delta.randomizeFilePrefixes")
+    ):
+        return  # there all files have random folders
     for line in commit.sound("cdc"):
         if "_change_data/" not in line.body["path"]:
             yield Finding(
@@ -79,15 +84,15 @@ def change_data_says_what_happened(change: ChangeFile) -> Iterator[Finding]:
         yield Finding("the change data file has no _change_type", path=change.path)
 
 
-@rule("ROW001", ERROR, "Tracked rows have ids", of=Adds)
-def tracked_rows_have_ids(adds: Adds) -> Iterator[Finding]:
+@rule("ROW001", ERROR, "Tracked rows have ids", of=LiveAdds)
+def tracked_rows_have_ids(adds: LiveAdds) -> Iterator[Finding]:
     """With row tracking each file has a baseRowId and a defaultRowCommitVersion.
 
     Why: its rows have no ids, which readers rely on.
     Fix: rewrite the file with a writer that knows row tracking.
     """
     definition = adds.definition
-    if definition is None or not definition.is_on("delta.enableRowTracking") or adds.are_changes:
+    if definition is None or not definition.is_on("delta.enableRowTracking"):
         return
     for name in ("baseRowId", "defaultRowCommitVersion"):
         for n, value in enumerate(adds.column(name)):
@@ -175,21 +180,18 @@ def rows_are_not_from_the_future(adds: Adds) -> Iterator[Finding]:
             yield adds.finding(n, f"defaultRowCommitVersion is {version}")
 
 
-@rule("ROW007", WARNING, "The high-water mark does not sink", of=Definition)
-def high_water_mark_does_not_sink(definition: Definition) -> Iterator[Finding]:
+@rule("ROW007", WARNING, "The high-water mark does not sink", of=Commit)
+def high_water_mark_does_not_sink(commit: Commit) -> Iterator[Finding]:
     """rowIdHighWaterMark only grows.
 
     Why: row ids are given out a second time.
     Fix: set the mark to the greatest row id, with an engine.
     """
-    before = definition.before
-    if before is None or before.metadata is None or definition.metadata is None:
-        return
-    if before.metadata.id != definition.metadata.id:
+    before, after = commit.before, commit.definition
+    if before is None or after is None or before is after or after.is_replaced:
         return
     old, new = (
-        (one.domain("delta.rowTracking") or {}).get("rowIdHighWaterMark")
-        for one in (before, definition)
+        (one.domain(ROW_TRACKING) or {}).get("rowIdHighWaterMark") for one in (before, after)
     )
     if type(old) is int and type(new) is int and new < old:
         yield Finding(f"rowIdHighWaterMark went from {old:,} to {new:,}")
@@ -239,8 +241,12 @@ def it_is_known_since_when(commit: Commit) -> Iterator[Finding]:
     if (version is None) != (stamp is None):
         yield Finding(f"{_ICT_VERSION if version is None else _ICT_TIME} is missing")
         return
-    was_on = commit.before is not None and commit.before.is_on(_ICT)
-    if commit.before is None or was_on:
+    if commit.before is None:
+        return
+    if commit.before.is_on(_ICT):
+        was = tuple(commit.before.configuration.get(one) for one in (_ICT_VERSION, _ICT_TIME))
+        if (version, stamp) != was:
+            yield Finding("since when in-commit timestamps are enabled was changed")
         return
     if version is None:
         yield Finding("in-commit timestamps are enabled, and nothing says since when")

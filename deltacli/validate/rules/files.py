@@ -11,7 +11,7 @@ from deltacli.validate.data_files import Column, DataFile
 from deltacli.validate.definition import dotted
 from deltacli.validate.live import Live
 from deltacli.validate.model import DATA, ERROR, FILES, FOOTERS, INFO, WARNING, Finding, rule
-from deltacli.validate.rows import GENERATED, FileRows
+from deltacli.validate.rows import GENERATED, NOT_NULL, FileRows
 from deltacli.validate.stored import Stored
 
 _SMALL_BYTES = 16 * 1024 * 1024
@@ -157,7 +157,7 @@ def required_columns_are_in_files(one: DataFile) -> Iterator[Finding]:
             )
 
 
-@rule("DAT007", WARNING, "Files are encoded as usual", of=DataFile, level=FOOTERS)
+@rule("DAT007", INFO, "Files are encoded as usual", of=DataFile, level=FOOTERS)
 def files_are_encoded_as_usual(one: DataFile) -> Iterator[Finding]:
     """A file has no INT96 times and no codec that is out of use.
 
@@ -170,33 +170,29 @@ def files_are_encoded_as_usual(one: DataFile) -> Iterator[Finding]:
 
 @rule("DAT008", WARNING, "No data file is forgotten", of=Stored, level=FILES)
 def no_data_file_is_forgotten(stored: Stored) -> Iterator[Finding]:
-    """Each file below the table is one that some retained version needs.
+    """Each file that has outlived the retention is one that some retained version needs.
 
-    Why: it takes room; a writer failed, or the table was not vacuumed.
-    Fix: `deltacli vacuum TABLE`, once the files are old enough.
+    Why: it takes room; the table was not vacuumed.
+    Fix: `deltacli vacuum TABLE`.
     """
+    yield from _forgotten(stored, is_old=True)
+
+
+def _forgotten(stored: Stored, *, is_old: bool) -> Iterator[Finding]:
+    """Files that no retained version needs, old enough for a vacuum or not; vectors apart."""
     found = stored.unreferenced
-    # Deletion vectors have a rule of their own.
-    kept = [
-        (name, size, stamp)
-        for name, size, stamp in zip(
-            texts_of(found.names),
-            found.sizes.to_pylist(),
-            found.modified_ms.to_pylist(),
-            strict=True,
-        )
-        if not name.endswith(".bin")
+    columns = texts_of(found.names), found.sizes.to_pylist(), found.modified_ms.to_pylist()
+    border = stored.retained_since_ms
+    some = [
+        (name, size)
+        for name, size, stamp in zip(*columns, strict=True)
+        if not name.endswith(".bin") and (stamp is not None and stamp < border) is is_old
     ]
-    old = [one for one in kept if one[2] is not None and one[2] < stored.retained_since_ms]
-    young = [one for one in kept if one not in old] if len(kept) < 100_000 else []
-    for which, some in (("old enough for vacuum", old), ("younger", young)):
-        if some:
-            size = sum(one[1] or 0 for one in some)
-            yield Finding(
-                f"{len(some):,} files, {human_size(size)}, are needed by no retained version and "
-                f"{which}",
-                path=some[0][0],
-            )
+    if some:
+        size = human_size(sum(size or 0 for _, size in some))
+        yield Finding(
+            f"{len(some):,} files, {size}, are needed by no retained version", path=some[0][0]
+        )
 
 
 @rule("DAT009", WARNING, "Each file has one spelling", of=Live)
@@ -256,11 +252,11 @@ def rows_keep_their_constraints(one: FileRows) -> Iterator[Finding]:
     for number, condition in enumerate(one.conditions):
         if condition.kind != GENERATED and one.facts is not None:
             broken = one.facts.broken[str(number)]
-            # A check that is null, such as a > 0 without a, is not broken.
-            if broken.false:
+            # A check that is null, such as a > 0 without a, is broken too.
+            count = broken.false + (broken.null if condition.kind != NOT_NULL else 0)
+            if count:
                 yield Finding(
-                    f"{broken.false:,} rows break the {condition.kind} "
-                    f"{condition.name}: {condition.sql}",
+                    f"{count:,} rows break the {condition.kind} {condition.name}: {condition.sql}",
                     path=one.path,
                 )
 
@@ -303,3 +299,24 @@ def conditions_can_be_checked(one: FileRows) -> Iterator[Finding]:
     """
     for name, reason in one.unusable.items():
         yield Finding(f"the {name} cannot be checked: {reason}")
+
+
+@rule("DAT017", INFO, "No young file is left over", of=Stored, level=FILES)
+def no_young_file_is_left_over(stored: Stored) -> Iterator[Finding]:
+    """Each file that is younger than the retention is one that some retained version needs.
+
+    Why: a writer is still at work, or has failed.
+    Fix: none is needed; `deltacli vacuum TABLE` deletes the file when it is old enough.
+    """
+    yield from _forgotten(stored, is_old=False)
+
+
+@rule("DAT018", WARNING, "Files elsewhere can be looked at", of=Stored, level=FILES)
+def files_elsewhere_can_be_looked_at(stored: Stored) -> Iterator[Finding]:
+    """Live files outside of the table can be reached from here.
+
+    Why: whether they are there is not known.
+    Fix: give the credentials of that storage with --storage-option.
+    """
+    for path, reason in stored.unreachable:
+        yield Finding(f"the file cannot be looked at: {reason}", path=path)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
-from deltacli.validate.commits import BOM, Commit, has_double_keys
+from deltacli.validate.commits import BOM, Body, Commit, has_double_keys
 from deltacli.validate.model import ERROR, INFO, WARNING, Finding, rule
 
 
@@ -66,19 +68,25 @@ def no_key_comes_twice(commit: Commit) -> Iterator[Finding]:
     for line in commit.lines:
         # Only where there are more keys in the text than in what was read is it worth a look.
         if line.flaw is None or line.flaw[0] == "many":
-            keys = line.raw.count(b'":') - line.raw.count(b'\\":')
-            if keys != _num_keys({line.key: line.body}) or line.unknown:
+            keys = len(_KEY_END.findall(line.raw))
+            if keys != _num_keys(line.body) + 1 or line.unknown or line.flaw:
                 key = has_double_keys(line.raw)
                 if key is not None:
                     yield Finding(f"the key {key!r} comes twice", line=line.number)
 
 
-def _num_keys(value: object) -> int:
-    if type(value) is dict:
-        return len(value) + sum(map(_num_keys, value.values()))
-    if type(value) is list:
-        return sum(map(_num_keys, value))
-    return 0
+_KEY_END = re.compile(rb'(?<!\\)"\s*:')
+
+
+def _num_keys(value: Body) -> int:
+    count = 0
+    waiting: list[Any] = [value]
+    while waiting:
+        one = waiting.pop()
+        inner = one.values() if isinstance(one, dict) else one
+        count += len(one) if isinstance(one, dict) else 0
+        waiting += [part for part in inner if type(part) in (dict, list)]
+    return count
 
 
 @rule("JSN006", WARNING, "Lines are plain", of=Commit)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from deltacli.delta.history import COPIED, looks_copied
 from deltacli.delta.paths import LOG, Kind, commit_path
 from deltacli.delta.replay import FileKey, key_of
-from deltacli.validate.commits import Line
+from deltacli.validate.commits import Body, Commit, Line
 from deltacli.validate.log_files import DAY_MS, Compaction, LogFolder
 from deltacli.validate.model import ERROR, FILES, INFO, WARNING, Finding, rule
 
@@ -21,7 +22,8 @@ _NEAR_MISSES = (
 )
 _COMPACTED_LIKE = re.compile(r"(?P<start>[0-9]{20})\.(?P<end>[0-9]{20})\.compacted\.json")
 # What other engines keep beside the log.
-_OF_OTHERS = ("_trino_meta", "_commits", "_compatibility")
+_OF_OTHERS = ("_trino_meta", "_commits", "_compatibility", ".s3-optimization")
+_LONGEST = 19
 _LARGE_COMMIT = 100 * 1024 * 1024
 _MOST_COMMITS = 10
 
@@ -122,16 +124,15 @@ def oldest_checkpoint_has_its_commit(log: LogFolder) -> Iterator[Finding]:
         )
 
 
-@rule("LOG007", ERROR, "No commit is empty", of=LogFolder)
-def no_commit_is_empty(log: LogFolder) -> Iterator[Finding]:
+@rule("LOG007", ERROR, "No commit is empty", of=Commit)
+def no_commit_is_empty(commit: Commit) -> Iterator[Finding]:
     """A commit has at least one action.
 
     Why: readers refuse an empty file; it is the trace of a write that failed halfway.
     Fix: restore the commit. If it never was, and is the newest, remove it with care.
     """
-    for version, one in log.commits.items():
-        if one.size == 0:
-            yield Finding("the commit has no bytes", file=one.path, version=version)
+    if not commit.lines:
+        yield Finding("the commit has no action")
 
 
 @rule("LOG008", WARNING, "No checkpoint or checksum is empty", of=LogFolder)
@@ -283,12 +284,11 @@ def only_catalogs_stage_commits(log: LogFolder) -> Iterator[Finding]:
     if log.is_catalog_managed:
         return
     for one in log.others:
-        if one.name.kind is Kind.STAGED_COMMITS or one.name.text == "_commits":
-            staged = next(log.store.list_from(one.path), None)
-            if staged is not None:
-                yield Finding(
-                    f"{one.name.text} has files, but no catalog manages the table", file=one.path
-                )
+        is_staged = one.name.kind is Kind.STAGED_COMMITS or one.name.text == "_commits"
+        if is_staged and log.has_entries(one.path):
+            yield Finding(
+                f"{one.name.text} has files, but no catalog manages the table", file=one.path
+            )
 
 
 @rule("LOG018", WARNING, "Compacted commits stand for commits", of=LogFolder)
@@ -379,13 +379,8 @@ def _double(log: LogFolder, name: str) -> bool:
     match = _COMMIT_LIKE.fullmatch(name)
     if match is None:
         return False
-    version = int(match["version"])
-    return version in log.commits or any(
-        (other := _COMMIT_LIKE.fullmatch(one.name.text)) is not None
-        and one.name.text != name
-        and int(other["version"]) == version
-        for one in log.others
-    )
+    version = int(match["version"][-_LONGEST:])
+    return version in log.commits or log.odd_spellings[version] > 1
 
 
 def _has_own_times(log: LogFolder) -> bool:
@@ -411,11 +406,20 @@ def _reconciled(commits: Sequence[Sequence[Line]]) -> dict[Name, object]:
 def _named(line: Line) -> tuple[Name, object]:
     body = line.body
     if line.key in ("add", "remove"):
-        # dataChange has no meaning in a state.
-        facts = {name: one for name, one in body.items() if name != "dataChange"}
+        # dataChange has no meaning in a state, and a path may be spelled in several ways.
+        facts = {name: one for name, one in _plain(body).items() if name not in _NO_FACTS}
         return ("file", key_of(body)), (line.key, facts)
     name = {"txn": "appId", "domainMetadata": "domain"}.get(line.key)
-    return (line.key, str(body.get(name)) if name else ""), dict(body)
+    return (line.key, str(body.get(name)) if name else ""), _plain(body)
+
+
+_NO_FACTS = ("dataChange", "path")
+
+
+def _plain(body: Body) -> dict[str, Any]:
+    """A body without what is null or empty: that is the same as absent."""
+    parts = ((name, _plain(one) if type(one) is dict else one) for name, one in body.items())
+    return {name: one for name, one in parts if one not in (None, {}, [])}
 
 
 def _called(name: Name) -> str:

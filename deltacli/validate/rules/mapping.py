@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from deltacli.validate.adds import Adds
+from deltacli.validate.adds import ABSENT, Adds
 from deltacli.validate.data_files import DataFile
 from deltacli.validate.definition import ID, MODE, PHYSICAL, Definition, Path, dotted
 from deltacli.validate.model import ERROR, FOOTERS, WARNING, Finding, rule
@@ -118,10 +118,8 @@ def mapping_mode_stays(definition: Definition) -> Iterator[Finding]:
     """
     if definition.mode not in ("none", "name", "id"):
         yield _finding(definition, f"{MODE} is {definition.mode!r}")
-    old = definition.before.mode if definition.before else definition.mode
-    if {old, definition.mode} == {"name", "id"} or (
-        old == "none" and definition.mode == "id" and definition.before is not None
-    ):
+    old = definition.mode if definition.is_replaced else (definition.before or definition).mode
+    if old != definition.mode and "id" in (old, definition.mode):
         yield _finding(definition, f"{MODE} went from {old} to {definition.mode}")
 
 
@@ -136,10 +134,12 @@ def partition_values_go_by_physical_names(adds: Adds) -> Iterator[Finding]:
     if definition is None or not definition.is_mapped:
         return
     logical = {one.name: key for key, one in definition.partitions.items() if one.name != key}
-    for keys, n in adds.partition_keys.items():
-        for name in keys:
-            if name in logical and logical[name] not in keys and name not in definition.partitions:
-                yield adds.finding(n, f"partitionValues has {name!r}, not {logical[name]!r}")
+    names = adds.partition_values.names
+    for name, key in logical.items():
+        if name in names and key not in names and name not in definition.partitions:
+            values = adds.partition_values.get(name, ABSENT)
+            n = next(n for n, one in enumerate(values) if one is not ABSENT)
+            yield adds.finding(n, f"partitionValues has {name!r}, not {key!r}")
 
 
 @rule("CMP007", ERROR, "Files have the columns' ids", of=DataFile, level=FOOTERS)
@@ -165,7 +165,9 @@ def files_have_the_physical_names(one: DataFile) -> Iterator[Finding]:
     Why: a column by its logical name reads as null.
     Fix: rewrite the file.
     """
-    if one.definition.mode != "name" or one.footer.error is not None:
+    if not one.definition.has_own_physical_names or one.footer.error is not None:
+        return
+    if one.definition.mode != "name":
         return
     tops = one.table.tops
     for physical, own in tops.items():
@@ -184,12 +186,7 @@ def ids_and_names_stay(definition: Definition) -> Iterator[Finding]:
     before = definition.before
     if before is None or not before.is_mapped or not definition.is_mapped:
         return
-    if before.metadata and definition.metadata and before.metadata.id != definition.metadata.id:
-        return
-    if any(
-        word in (definition.operation or "")
-        for word in ("REPLACE", "CLONE", "RESTORE", "CREATE OR")
-    ):
+    if definition.is_replaced:
         return
     old = {number: name for _, number, name in _mapped(before)}
     paths = {path: (number, name) for path, number, name in _mapped(before)}

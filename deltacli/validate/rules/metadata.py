@@ -32,6 +32,7 @@ _TYPES = frozenset(
         "variant",
         "void",
         "null",
+        "decimal",
     )
 )
 _PARAMETRIC = re.compile(

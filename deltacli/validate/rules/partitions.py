@@ -6,12 +6,17 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
+import pyarrow.compute as pc
+
 from deltacli.delta.partitions import partition_value
 from deltacli.delta.schema import Field, Primitive
-from deltacli.validate.adds import Adds
+from deltacli.validate.adds import ABSENT, Adds
 from deltacli.validate.data_files import DataFile
 from deltacli.validate.model import ERROR, FOOTERS, INFO, WARNING, Finding, rule
 
+_TIMES = (Primitive("date"), Primitive("timestamp"), Primitive("timestamp_ntz"))
+# Python knows the years 1 to 9999 only.
+_FAR_YEAR = re.compile(r"[+-]?[0-9]{5,6}-[0-9]{2}-[0-9]{2}|-[0-9]{4}-|0000-")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _WITH_ZONE = re.compile(r".*([Zz]|[+-]\d{2}:?\d{2}|UTC)$")
 
@@ -23,12 +28,11 @@ def every_partition_column_has_its_value(adds: Adds) -> Iterator[Finding]:
     Why: readers fail, or take the file for one of another partition.
     Fix: rewrite the file.
     """
-    definition = adds.definition
-    for keys, n in adds.partition_keys.items() if definition else ():
-        for key, one in definition.partitions.items() if definition else ():
-            # By its logical name: another rule tells of that.
-            if key not in keys and one.name not in keys:
-                yield adds.finding(n, f"no partition value of {one.name!r}")
+    for key, one in (adds.definition.partitions if adds.definition else {}).items():
+        values = adds.partition_values.get(key, ABSENT)
+        # By its logical name: another rule tells of that.
+        if ABSENT in values and one.name not in adds.partition_values.names - {key}:
+            yield adds.finding(values.index(ABSENT), f"no partition value of {one.name!r}")
 
 
 @rule("PAR002", WARNING, "Only partition columns have values", of=Adds)
@@ -42,10 +46,13 @@ def only_partition_columns_have_values(adds: Adds) -> Iterator[Finding]:
     if definition is None or definition.schema is None:
         return
     known = {*definition.partitions, *(one.name for one in definition.partitions.values())}
-    for keys, n in adds.partition_keys.items():
-        for key in keys:
-            if key not in known:
-                yield adds.finding(n, f"{key!r} is no partition column")
+    for key in sorted(adds.partition_values.names - known):
+        yield adds.finding(_first_with(adds, key), f"{key!r} is no partition column")
+
+
+def _first_with(adds: Adds, key: str) -> int:
+    values = adds.partition_values.get(key, ABSENT)
+    return next(n for n, one in enumerate(values) if one is not ABSENT)
 
 
 def _texts(adds: Adds) -> Iterator[tuple[str, Field, str | None, int]]:
@@ -63,7 +70,7 @@ def partition_values_have_their_types(adds: Adds) -> Iterator[Finding]:
     Fix: rewrite the file.
     """
     for _, one, text, n in _texts(adds):
-        if text == _NO_VALUE:
+        if text == _NO_VALUE or (text and _FAR_YEAR.match(text) and one.type in _TIMES):
             continue
         try:
             partition_value(text, one.type)
@@ -120,17 +127,16 @@ def folders_agree(adds: Adds) -> Iterator[Finding]:
     for key, one in (adds.definition.partitions if adds.definition else {}).items():
         if one.type == Primitive("timestamp") or not isinstance(one.type, Primitive):
             continue  # folders have the writer's own time
-        pattern = re.compile(rf"(?:^|/)(?:{re.escape(key)}|{re.escape(one.name)})=([^/]*)/")
-        known: dict[tuple[str | None, str], bool] = {}
-        for n, (path, values) in enumerate(zip(adds.paths, adds.partition_values, strict=True)):
-            match = pattern.search(path) if path and key in values else None
-            if match is None:
-                continue
-            pair = values.get(key), match[1]
-            if pair not in known:
-                known[pair] = _same(*pair, one.type)
-            if not known[pair]:
-                yield adds.finding(n, f"the folder says {match[1]!r}, the log {pair[0]!r}")
+        pattern = f"(?:^|/)(?:{re.escape(key)}|{re.escape(one.name)})=(?P<folder>[^/]*)/"
+        found = pc.extract_regex(adds.path_column, pattern)
+        folders = pc.struct_field(found, ["folder"]).to_pylist()
+        texts = adds.partition_values.get(key, ABSENT)
+        pairs = list(zip(texts, folders, strict=True))
+        for pair in set(pairs):
+            text, folder = pair
+            if folder is not None and text is not ABSENT and not _same(text, folder, one.type):
+                n = pairs.index(pair)
+                yield adds.finding(n, f"the folder says {folder!r}, the log {text!r}")
 
 
 def _same(text: str | None, folder: str, kind: Primitive) -> bool:
@@ -161,15 +167,15 @@ def null_is_null(adds: Adds) -> Iterator[Finding]:
 
 @rule("PAR009", WARNING, "Files have no partition columns", of=DataFile, level=FOOTERS)
 def files_have_no_partition_columns(one: DataFile) -> Iterator[Finding]:
-    """A data file does not hold the partition columns, unless a feature asks for it.
+    """With delta.writePartitionColumnsToParquet false no data file holds a partition column.
 
     Why: they take room, and readers that prefer them may see other values.
     Fix: rewrite the file.
     """
+    # Newer writers put them there unless they are told not to.
+    wish = one.definition.configuration.get("delta.writePartitionColumnsToParquet", "true")
     features = one.definition.features
-    if "materializePartitionColumns" in features or any(
-        name.startswith("icebergCompat") for name in features
-    ):
+    if wish.lower() != "false" or any(name.startswith("icebergCompat") for name in features):
         return
     for key, own in one.definition.partitions.items():
         if key.lower() in one.top_names:

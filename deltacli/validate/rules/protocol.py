@@ -33,6 +33,12 @@ _TYPES: dict[str, tuple[str, ...]] = {
     "geometry": ("geospatial", "geospatial-dev"),
     "geography": ("geospatial", "geospatial-dev"),
 }
+_FIELD_FEATURES = {
+    "delta.generationExpression": "generatedColumns",
+    "delta.invariants": "invariants",
+    "delta.identity.start": "identityColumns",
+    "CURRENT_DEFAULT": "allowColumnDefaults",
+}
 _ALIASES = {"variantType-preview": "variantType", "typeWidening-preview": "typeWidening"}
 # Properties that engines of one vendor use, and that mean nothing to others.
 _FOREIGN_PROPERTIES = (
@@ -191,6 +197,21 @@ def properties_have_their_features(definition: Definition) -> Iterator[Finding]:
                 f"{key} is true without the feature {names[0]}",
                 line=definition.lines.get("metaData"),
             )
+    policy = definition.configuration.get("delta.checkpointPolicy", "").lower()
+    if policy == "v2" and "v2Checkpoint" not in definition.features:
+        yield Finding(
+            "delta.checkpointPolicy is v2 without the feature v2Checkpoint",
+            line=definition.lines.get("metaData"),
+        )
+    # With older protocols such columns are plain ones, for all that read them.
+    for path, one in definition.fields() if definition.protocol.min_writer_version >= 7 else ():
+        metadata = one.get("metadata") or {}
+        for name, feature in _FIELD_FEATURES.items():
+            if name in metadata and feature not in definition.features:
+                yield Finding(
+                    f"{dotted(path)} has {name} without the feature {feature}",
+                    line=definition.lines.get("metaData"),
+                )
     for key in definition.configuration:
         if key.lower().startswith("delta.constraints.") and (
             "checkConstraints" not in definition.features
@@ -381,7 +402,8 @@ def no_feature_is_a_preview(definition: Definition) -> Iterator[Finding]:
     Fix: go over to the feature that the preview became.
     """
     for name in sorted(definition.features):
-        if name.endswith(("-preview", "-dev")):
+        # What the reference implementation still writes under such a name is no preview of it.
+        if name.endswith(("-preview", "-dev")) and name != "variantShredding-preview":
             yield _finding(definition, f"{name} is a preview")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deltacli.delta.vectors import vector_path, z85_decode
-from deltacli.validate.adds import Adds
+from deltacli.validate.adds import Adds, LiveAdds
 from deltacli.validate.data_files import records_of
 from deltacli.validate.model import DATA, ERROR, FILES, WARNING, Finding, rule
 from deltacli.validate.rows import Vector
@@ -134,8 +134,8 @@ def no_vectors_file_is_forgotten(stored: Stored) -> Iterator[Finding]:
             yield Finding("no retained version needs the deletion vectors' file", path=name)
 
 
-@rule("DVX008", ERROR, "Iceberg tables have no deletion vectors", of=Adds)
-def iceberg_tables_have_no_vectors(adds: Adds) -> Iterator[Finding]:
+@rule("DVX008", ERROR, "Iceberg tables have no deletion vectors", of=LiveAdds)
+def iceberg_tables_have_no_vectors(adds: LiveAdds) -> Iterator[Finding]:
     """In a table with icebergCompat V1 or V2 no file has a deletion vector.
 
     Why: Iceberg's readers show the deleted rows.

@@ -148,7 +148,7 @@ def changed_types_are_recorded(definition: Definition) -> Iterator[Finding]:
     Fix: add the record, or rewrite the files.
     """
     old = definition.before
-    if old is None or not _same_table(old, definition) or not definition.is_new_schema:
+    if old is None or definition.is_replaced or not definition.is_new_schema:
         return
     before = dict(_leaves(old))
     for path, (kind, field, inside) in _leaves(definition).items():
@@ -160,21 +160,10 @@ def changed_types_are_recorded(definition: Definition) -> Iterator[Finding]:
             continue
         changes = (field.get("metadata") or {}).get(CHANGES)
         recorded = [one for one in changes if _is_change(one)] if isinstance(changes, list) else []
-        if not any(
-            (one.get("fieldPath") or "") == inside and _name(one["toType"]) == _name(kind)
-            for one in recorded
-        ):
+        steps = [one for one in recorded if (one.get("fieldPath") or "") == inside]
+        begins = any(_name(one["fromType"]) == _name(was) for one in steps)
+        if not begins or not any(_name(one["toType"]) == _name(kind) for one in steps):
             yield _finding(definition, f"{dotted(path)} went from {was} to {kind} without a record")
-
-
-_NEW_TABLES = ("REPLACE", "CREATE", "RESTORE", "CLONE", "OVERWRITE")
-
-
-def _same_table(old: Definition, new: Definition) -> bool:
-    """Whether the files of before are still those of the table: not if it was replaced."""
-    operation = (new.operation or "").upper()
-    same_id = not (old.metadata and new.metadata) or old.metadata.id == new.metadata.id
-    return same_id and not new.replaces_all and not any(one in operation for one in _NEW_TABLES)
 
 
 def _leaves(definition: Definition) -> dict[Path, tuple[str, dict[str, Any], str]]:
