@@ -10,9 +10,10 @@ from typing import Any
 from deltacli.delta import json_text
 from deltacli.errors import DeltaCliError, UsageError
 from deltacli.operations.records import Document, Listing, Row
-from deltacli.validate.check import Checked, FindingKey, Found
+from deltacli.validate.check import Checked
 from deltacli.validate.model import AnyRule, Severity
 from deltacli.validate.registry import BY_ID, RULES
+from deltacli.validate.tally import FindingKey, Found
 
 FINDING_FIELDS = (
     "location", "rule", "severity", "title", "message", "file", "line", "version", "path", "hint",

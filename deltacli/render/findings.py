@@ -10,8 +10,8 @@ from rich.text import Text
 from deltacli.operations.validation import TableResult
 from deltacli.render.table import People
 from deltacli.units import escaped
-from deltacli.validate.check import Found
 from deltacli.validate.model import Severity
+from deltacli.validate.tally import Found
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 

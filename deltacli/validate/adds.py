@@ -27,6 +27,9 @@ from deltacli.validate.model import Finding
 _ODD_PATH = r'[\x00-\x20"<>\\^`{|}\x7f%]|//|(^|/)[._]|^/|^[A-Za-z][A-Za-z0-9+.-]*:'
 
 
+_MAY_BE_ODD = re.compile(r'[\x00-\x09\x0b-\x20"<>\\^`{|}\x7f%:]|[\n/][/._]|\A[/._]')
+
+
 @dataclass(frozen=True)
 class Adds:
     """Adds that stand in one file, under one definition if that is known.
@@ -80,7 +83,7 @@ class Adds:
 
     def finding(self, position: int, message: str) -> Finding:
         line = (self.numbers[position] if self.numbers else None) or None
-        return Finding(message, path=self.paths[position], line=line)
+        return Finding(message, self.paths[position], None, line)
 
     @cached_property
     def paths(self) -> Sequence[str]:
@@ -93,6 +96,10 @@ class Adds:
     @cached_property
     def odd_paths(self) -> list[tuple[int, str]]:
         """Those with a character or a beginning that a rule may have to look at."""
+        # Mostly there is none, which one look at all paths together tells.
+        whole = "\n".join(path or "" for path in self.paths)
+        if not _MAY_BE_ODD.search(whole):
+            return []
         odd = pc.match_substring_regex(self.path_column, _ODD_PATH)
         return [(n, self.paths[n]) for n in pc.indices_nonzero(odd).to_pylist()]
 
@@ -111,13 +118,19 @@ class Adds:
         found = self.column("partitionValues")
         return found if isinstance(found, Objects) else Objects(found)
 
+    @cached_property
+    def _texts(self) -> dict[str, Mapping[str | None, int]]:
+        return {}
+
     def partition_texts(self, key: str) -> Mapping[str | None, int]:
         """Each text of a partition column, with the first row that has it."""
-        values = self.partition_values.get(key, ABSENT)
-        # The last one that is put in counts: backwards, that is the first.
-        found = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
-        found.pop(ABSENT, None)
-        return dict(sorted(found.items(), key=lambda pair: pair[1]))
+        if key not in self._texts:
+            values = self.partition_values.get(key, ABSENT)
+            # The last one that is put in counts: backwards, that is the first.
+            found = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
+            found.pop(ABSENT, None)
+            self._texts[key] = dict(sorted(found.items(), key=lambda pair: pair[1]))
+        return self._texts[key]
 
     # -- statistics ----------------------------------------------------------------------
 
@@ -125,21 +138,16 @@ class Adds:
     def _parsed(self) -> tuple[list[dict[str, Any] | None], list[int]]:
         """The statistics of each row, and the rows whose text is no JSON object."""
         texts = self.column("stats")
-        found: list[dict[str, Any] | None] = []
         bad: list[int] = []
         loads = orjson.loads
-        for n, text in enumerate(texts):
-            if not text:
-                found.append(None)
-                continue
-            try:
-                one = loads(text)
-            except (orjson.JSONDecodeError, TypeError):
-                one = None
-            if type(one) is not dict:
-                bad.append(n)
-                one = None
-            found.append(one)
+        try:
+            found = [loads(text) if text else None for text in texts]
+        except (orjson.JSONDecodeError, TypeError):
+            found = [_object_of(text) for text in texts]
+        if not set(map(type, found)) <= {dict, type(None)}:
+            found = [one if type(one) is dict else None for one in found]
+        if None in found:
+            bad = [n for n, one in enumerate(found) if one is None and texts[n]]
         structs = self.column("stats_parsed")
         if not isinstance(structs, Nones):
             for n, struct in enumerate(structs):
@@ -220,6 +228,13 @@ class Adds:
                 yield from self._leaves(one.type, path, inner)
             else:
                 yield Leaf(path, one, *(self.values((kind, *path)) for kind in STATISTICS))
+
+
+def _object_of(text: Any) -> Any:
+    try:
+        return orjson.loads(text) if text else None
+    except (orjson.JSONDecodeError, TypeError):
+        return None
 
 
 class LiveAdds(Adds):
@@ -407,6 +422,10 @@ def _columns_of(rows: Sequence[Any]) -> dict[str, Sequence[Any]] | None:
         return None
 
 
+def _items_of(column: Any, name: str | None) -> Any:
+    return column.items if name is None else column.items.filter(pc.equal(column.keys, name))
+
+
 def columns_of_map(column: Any) -> Objects:
     """A Parquet map of texts, such as partitionValues."""
     if column.offset:
@@ -415,7 +434,7 @@ def columns_of_map(column: Any) -> Objects:
     names = pc.unique(column.keys).to_pylist() if rows else []
     if not column.null_count and len(column.keys) == rows * len(names):
         columns = {
-            name: column.items.filter(pc.equal(column.keys, name)).to_pylist() for name in names
+            name: _items_of(column, name if len(names) > 1 else None).to_pylist() for name in names
         }
         if all(len(values) == rows for values in columns.values()):
             return Objects(range(rows), columns)

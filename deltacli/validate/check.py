@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections import Counter
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,7 +24,7 @@ from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, NotFound, St
 from deltacli.storage import LogStore, read_all
 from deltacli.validate.adds import Adds, LiveAdds
 from deltacli.validate.checkpoints import Reading, read_checkpoint
-from deltacli.validate.commits import Body, Commit, Line, parse_lines, paths_of
+from deltacli.validate.commits import Body, Commit, Line, parse_lines, paths_in
 from deltacli.validate.data_files import (
     ChangeFile,
     DataFile,
@@ -34,6 +34,7 @@ from deltacli.validate.data_files import (
     live_adds,
 )
 from deltacli.validate.definition import CLUSTERING, ROW_TRACKING, Definition, Path
+from deltacli.validate.helper import LEAST_ROWS, Helper, Portion
 from deltacli.validate.live import Live, live_batches
 from deltacli.validate.log_files import (
     Checksum,
@@ -42,12 +43,13 @@ from deltacli.validate.log_files import (
     NotLoaded,
     read_compaction,
 )
-from deltacli.validate.model import AnyRule, Failure, Finding, Level, Severity
+from deltacli.validate.model import AnyRule, Failure, Level
 from deltacli.validate.replay import State
 from deltacli.validate.rows import FileRows, RowReader, Vector
 from deltacli.validate.rules.widening import recorded_changes
 from deltacli.validate.stats_structs import ParsedAdds
 from deltacli.validate.stored import Stored
+from deltacli.validate.tally import FindingKey, Part, Rules, Tally
 
 # A commit; None if it has vanished, an error if it is no file.
 Content = bytes | StorageError | None
@@ -57,110 +59,6 @@ _TXN_RETENTION = "delta.setTransactionRetentionDuration"
 _BYTES_AT_ONCE = 1 << 25
 _COMMITS_AT_ONCE = 1000
 _ADDS_AT_ONCE = 1 << 16
-
-
-# Rules whose findings keep readers from loading a version.
-_FATAL = ("LOG00", "JSN00", "CKP001", "CKP003", "CKP022", "ACT001", "ACT002", "ACT014", "PRT00",
-          "MET001", "TYW00")  # fmt: skip
-# Rule, file of the log, path of a data file, version.
-FindingKey = tuple[str, str | None, str | None, int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A finding with the rule that it is of."""
-
-    rule: AnyRule
-    finding: Finding
-
-    @property
-    def key(self) -> FindingKey:
-        """What stays the same from run to run, as long as nothing is mended."""
-        one = self.finding
-        return self.rule.id, one.file, one.path, one.version
-
-
-@dataclass
-class Tally:
-    """Findings as they come: all are counted, the first of each rule are kept."""
-
-    most: int | None = 20
-    known: frozenset[FindingKey] = frozenset()
-    counts: Counter[str] = field(default_factory=Counter)
-    num_known: int = 0
-    _kept: dict[str, list[Found]] = field(default_factory=dict)
-    _seen: set[int] = field(default_factory=set)
-
-    def add(self, rule: AnyRule, finding: Finding, subject: Any) -> None:
-        if self.known and Found(rule, _placed(finding, subject)).key in self.known:
-            self.num_known += 1
-            return
-        # What is said of a file may stand in a commit and in a checkpoint: it is told once.
-        if finding.path is not None:
-            own = hash((rule.id, finding.message, finding.path))
-            if own in self._seen:
-                return
-            self._seen.add(own)
-        self.counts[rule.id] += 1
-        kept = self._kept.setdefault(rule.id, [])
-        if self.most is None or len(kept) < self.most:
-            kept.append(Found(rule, _placed(finding, subject)))
-
-    def found(self) -> Iterator[Found]:
-        """What was kept, by rule."""
-        for rule_id in sorted(self._kept):
-            yield from self._kept[rule_id]
-
-    @property
-    def explains_failure(self) -> bool:
-        """Whether something was found for which a version cannot be loaded."""
-        return any(
-            rule_id.startswith(_FATAL) and kept[0].rule.severity is Severity.ERROR
-            for rule_id, kept in self._kept.items()
-            if kept
-        )
-
-
-@dataclass
-class Rules:
-    """The chosen rules by what they look at, and where their findings go."""
-
-    rules: Sequence[AnyRule]
-    tally: Tally
-
-    @cached_property
-    def by_subject(self) -> Mapping[type, list[AnyRule]]:
-        found: dict[type, list[AnyRule]] = {}
-        for one in self.rules:
-            found.setdefault(one.subject, []).append(one)
-        return found
-
-    @property
-    def level(self) -> Level:
-        return max((one.level for one in self.rules), default=Level.LOG)
-
-    def want(self, *subjects: type) -> bool:
-        return any(one in self.by_subject for one in subjects)
-
-    def apply(self, subject: Any) -> None:
-        """Ask every rule about a subject; one that fails is a finding itself."""
-        for rule in self.by_subject.get(type(subject), ()):
-            try:
-                for finding in rule.check(subject):
-                    self.tally.add(rule, finding, subject)
-            except Exception as error:
-                # Where the storage fails, nothing can be said of the table.
-                if isinstance(error, StorageError) and not isinstance(error, FileMissing):
-                    raise
-                self.apply(Failure(rule.id, error, subject.file, subject.version))
-
-
-def _placed(finding: Finding, subject: Any) -> Finding:
-    """A finding that does not say where it is, is where its subject is."""
-    return finding._replace(
-        file=finding.file if finding.file is not None else subject.file,
-        version=finding.version if finding.version is not None else subject.version,
-    )
 
 
 @dataclass
@@ -180,6 +78,7 @@ class LogRun:
     recorded: set[tuple[Path, str, str]] = field(default_factory=set)
     clocks: list[tuple[int | None, Any]] = field(default_factory=list)
     coming: frozenset[str] = frozenset()
+    portions: list[_Portions] = field(default_factory=list)
 
     def run(self) -> None:
         try:
@@ -191,6 +90,9 @@ class LogRun:
             return
         for block in _blocks(self.store, self.listing, self.on_progress):
             self._take_block(block)
+        # What another process found is waited for last: there was enough to do here.
+        for one in self.portions:
+            one.close()
         for file in self.listing.compacted:
             if self.rules.want(Compaction) and file.size:
                 self.rules.apply(read_compaction(self.store, self.listing, file))
@@ -201,13 +103,17 @@ class LogRun:
         )
 
     def _take_block(self, block: Sequence[tuple[int, Content]]) -> None:
-        parsed = [
-            (version, content, parse_lines(content) if isinstance(content, bytes) else [])
-            for version, content in block
-        ]
         asked = False
-        self.coming = frozenset(path for _, _, lines in parsed for path in paths_of(lines))
-        for version, content, lines in parsed:
+        # What a checkpoint before them says of the same files is looked for in one go; parsed
+        # commits are too large to be kept meanwhile.
+        if self._checkpoints or (self.state is not None and self.state.base is not None):
+            self.coming = frozenset(
+                path
+                for _, content in block
+                if isinstance(content, bytes)
+                for path in paths_in(content)
+            )
+        for version, content in block:
             if isinstance(content, StorageError):
                 file = f"{LOG}/{version:020}.json"
                 self.rules.apply(Failure("JSN001", content, file, version))
@@ -218,7 +124,7 @@ class LogRun:
                 elif self.state.base is not None and not asked:
                     self.state.ask(self.coming)
                     asked = True
-                self._take_commit(version, content, lines)
+                self._take_commit(version, content, parse_lines(content))
             if self._take_checkpoints(version):
                 asked = False
             self._take_checksum(version)
@@ -248,10 +154,13 @@ class LogRun:
         self.definition = commit.definition
         if self.rules.level > Level.LOG:
             self.clocks.append((commit.file_ms, (commit.info or {}).get("timestamp")))
-        self._take_adds(commit, [line for _, line in commit.adds])
+        # Where the state is not known, the checkpoint that makes it known has the files.
+        if self.state is not None or version > self._last_checkpoint_version:
+            self._take_adds(commit, [line for _, line in commit.adds])
         self._take_adds(commit, list(commit.sound("cdc")), are_changes=True)
         if self.state is not None:
             if commit.is_whole:
+                self.state.is_compared = version <= self._last_checkpoint_version
                 self.state.apply(commit)
                 self.state.expires_txns |= self.definition is not None and (
                     _TXN_RETENTION in self.definition.configuration
@@ -334,16 +243,18 @@ class LogRun:
             # What began at a checkpoint of this version says nothing of another one.
             began_here = self.state is not None and self.state.base_version == version
             state = self.state if known and not began_here else None
+            portions = _Portions(self.rules, self.now_ms, self.store.location)
             reading = read_checkpoint(
                 self.store,
                 checkpoint,
                 state,
                 self.now_ms,
-                on_adds=self.rules.apply if state is None and self.rules.want(Adds) else None,
+                on_adds=portions.take if is_base and self.rules.want(Adds) else None,
                 on_batch=self._parsed_adds,
                 with_sums=not is_base or version != self._last_checkpoint,
                 wanted=self.coming if is_base else frozenset(),
             )
+            self.portions.append(portions)
             self.readings.append(reading)
             self.rules.apply(reading)
             if is_base and reading.is_readable and reading.metadata and reading.protocol:
@@ -367,6 +278,10 @@ class LogRun:
         for one in self.listing.checkpoints if self.listing else ():
             found.setdefault(one.version, []).append(one)
         return found
+
+    @property
+    def _last_checkpoint_version(self) -> int:
+        return max(self._checkpoints, default=-1)
 
     @property
     def _last_checkpoint(self) -> int:
@@ -431,6 +346,46 @@ def _is_folder(store: LogStore) -> bool:
         return next(store.list_from(""), None) is not None
     except FileMissing:
         return False
+
+
+@dataclass
+class _Portions:
+    """The rows of a checkpoint, checked here or, where there are many, by another process."""
+
+    rules: Rules
+    now_ms: int
+    root: str
+    count: int = 0
+    helper: Helper | None = None
+    parts: list[tuple[int, Part]] = field(default_factory=list)
+
+    def take(self, reading: Reading, path: str, rows: Any, num_rows: int) -> None:
+        if num_rows >= LEAST_ROWS and self.helper is None and (os.cpu_count() or 1) > 1:
+            chosen = [one.id for one in self.rules.by_subject.get(Adds, ())]
+            tally = self.rules.tally
+            self.helper = Helper([*chosen, "RUN001"], tally.most, tally.known)
+        portion = Portion(
+            self.count, path, reading.version, reading.definition, self.now_ms, self.root, rows
+        )
+        self.count += 1
+        if self.helper is None:
+            for adds in portion.adds():
+                self.rules.apply(adds)
+        elif portion.is_for_helper:
+            self.helper.check(portion)
+        else:
+            own = Tally(self.rules.tally.most, self.rules.tally.known)
+            mine = Rules(self.rules.rules, own)
+            for adds in portion.adds():
+                mine.apply(adds)
+            self.parts.append((portion.number, own.part()))
+
+    def close(self) -> None:
+        if self.helper is None:
+            return
+        by_id = {one.id: one for one in self.rules.rules}
+        for _, part in sorted([*self.parts, *self.helper.close()], key=lambda one: one[0]):
+            self.rules.tally.take(part, by_id)
 
 
 def _blocks(

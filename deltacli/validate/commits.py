@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -217,10 +218,14 @@ class Commit:
         )
 
 
-def paths_of(lines: list[Line]) -> Iterator[str]:
-    """The canonical paths of a commit's adds and removes."""
-    for line in lines:
-        if line.key in ("add", "remove"):
-            path = line.body.get("path")
-            if isinstance(path, str):
-                yield canonical_path(path)
+_PATH = re.compile(rb'"path"\s*:\s*"((?:[^"\\]|\\.)*)"')
+
+
+def paths_in(content: bytes) -> Iterator[str]:
+    """The canonical paths that a commit may speak of, without parsing it; rather too many."""
+    for text in _PATH.findall(content):
+        path = text.decode("utf-8", "surrogateescape")
+        if "\\" in path:
+            with suppress(ValueError):
+                path = json.loads(f'"{path}"')
+        yield canonical_path(path)

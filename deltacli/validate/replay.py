@@ -72,14 +72,14 @@ class Sums:
             self.deleted += sign * one.deleted
 
 
-def entry_of(body: Body, version: int) -> Entry:
+def entry_of(body: Body, version: int, *, with_facts: bool = True) -> Entry:
     """What is held of an add, from a commit's line or a checkpoint's row."""
     path, vector, size = body["path"], body.get("deletionVector"), body.get("size") or 0
     canonical = canonical_path(path)
     return Entry(
         version,
-        hash(file_facts(body)) & _MASK,
-        hash((canonical, body.get("stats"))) & _MASK,
+        hash(file_facts(body)) & _MASK if with_facts else 0,
+        hash((canonical, body.get("stats"))) & _MASK if with_facts else 0,
         size,
         vector["cardinality"] if vector else -1,
         body.get("modificationTime") or 0,
@@ -135,8 +135,9 @@ class Base(Protocol_):
 class State:
     """The state after `version`.
 
-    It begins empty or at a checkpoint, whose rows are asked for by path;
-    `asked` are the paths that were asked for. `live` and `gone` hold what commits did since.
+    It begins empty or at a checkpoint, whose rows are asked for by path; `asked` are the
+    paths that were asked for. `live` and `gone` hold what commits did since. It `is_compared`
+    as long as a checkpoint is still to come.
     """
 
     version: int = -1
@@ -153,6 +154,7 @@ class State:
     metadata: Metadata | None = None
     definition: Definition | None = None
     expires_txns: bool = False
+    is_compared: bool = True
     asked: set[str] = field(default_factory=set)
     _keys: dict[str, set[FileKey]] = field(default_factory=dict)
 
@@ -193,7 +195,7 @@ class State:
             old = self.live.get(key)
             if old is not None:
                 self.sums.count(old, -1)
-            entry = entry_of(line.body, commit.version)
+            entry = entry_of(line.body, commit.version, with_facts=self.is_compared)
             if old is not None and old.raw != entry.raw:
                 self.double_spellings.add(key)
             self.sums.count(entry)

@@ -118,7 +118,7 @@ class Misfit:
 def misfits(key: str, body: Mapping[str, Any]) -> Iterator[Misfit]:
     """What an action's body has that does not fit."""
     shape = SHAPES.get(key)
-    if shape is None:
+    if shape is None or _fits(key, body):
         return
     yield from _misfits(shape, body, "")
     unknown = body.keys() - shape.keys()
@@ -130,6 +130,36 @@ def misfits(key: str, body: Mapping[str, Any]) -> Iterator[Misfit]:
             yield from _misfits(inner, value, f"{name}.")
             for other in sorted(value.keys() - inner.keys() - {"maxRowIndex"}):
                 yield Misfit("unknown", f"{name}.{other}")
+
+
+_PLAIN: Mapping[str, tuple[tuple[str, Any, bool, int], ...]] = {
+    key: tuple(
+        (name, _TYPES[kind], required, _LIMITS.get(kind, 0))
+        for name, (kind, required) in shape.items()
+    )
+    for key, shape in SHAPES.items()
+}
+
+
+def _fits(key: str, body: Mapping[str, Any]) -> bool:
+    """Whether a body is as most are, so that nothing needs a closer look."""
+    get = body.get
+    for name, kind, required, limit in _PLAIN[key]:
+        value: Any = get(name)
+        if value is None:
+            if required:
+                return False
+        elif type(value) is not kind:
+            return False
+        elif limit:
+            if not -limit <= value < limit:
+                return False
+        elif kind is dict:
+            if value and (name in _INNER or set(map(type, value.values())) != {str}):
+                return False
+        elif kind is list:
+            return False
+    return body.keys() <= SHAPES[key].keys()
 
 
 def _misfits(shape: Shape, body: Mapping[str, Any], prefix: str) -> Iterator[Misfit]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from operator import contains
 from urllib.parse import unquote
 
 import pyarrow.compute as pc
@@ -127,10 +128,14 @@ def folders_agree(adds: Adds) -> Iterator[Finding]:
     for key, one in (adds.definition.partitions if adds.definition else {}).items():
         if one.type == Primitive("timestamp") or not isinstance(one.type, Primitive):
             continue  # folders have the writer's own time
+        texts = adds.partition_values.get(key, ABSENT)
+        # Nearly always the folder is named after the text as it stands.
+        needles = {text: f"{key}={text}/" for text in set(texts)}
+        if all(map(contains, adds.paths, map(needles.__getitem__, texts))):
+            continue
         pattern = f"(?:^|/)(?:{re.escape(key)}|{re.escape(one.name)})=(?P<folder>[^/]*)/"
         found = pc.extract_regex(adds.path_column, pattern)
         folders = pc.struct_field(found, ["folder"]).to_pylist()
-        texts = adds.partition_values.get(key, ABSENT)
         pairs = list(zip(texts, folders, strict=True))
         for pair in set(pairs):
             text, folder = pair
