@@ -27,7 +27,8 @@ from deltacli.validate.model import Finding
 _ODD_PATH = r'[\x00-\x20"<>\\^`{|}\x7f%]|//|(^|/)[._]|^/|^[A-Za-z][A-Za-z0-9+.-]*:'
 
 
-_MAY_BE_ODD = re.compile(r'[\x00-\x09\x0b-\x20"<>\\^`{|}\x7f%:]|[\n/][/._]|\A[/._]')
+_ODD_BYTES = bytes(one for one in range(33) if one != 10) + b'"<>\\^`{|}\x7f%:'
+_ODD_STEPS = (b"\n/", b"\n.", b"\n_", b"//", b"/.", b"/_")
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,9 @@ class Adds:
     def odd_paths(self) -> list[tuple[int, str]]:
         """Those with a character or a beginning that a rule may have to look at."""
         # Mostly there is none, which one look at all paths together tells.
-        whole = "\n".join(path or "" for path in self.paths)
-        if not _MAY_BE_ODD.search(whole):
+        whole = "\n".join(["", *(path or "" for path in self.paths)]).encode("utf-8", "replace")
+        is_plain = len(whole.translate(None, _ODD_BYTES)) == len(whole)
+        if is_plain and not any(one in whole for one in _ODD_STEPS):
             return []
         odd = pc.match_substring_regex(self.path_column, _ODD_PATH)
         return [(n, self.paths[n]) for n in pc.indices_nonzero(odd).to_pylist()]

@@ -24,7 +24,7 @@ from deltacli.validate.definition import Definition
 # Rows that a checkpoint must have for a process to pay off.
 LEAST_ROWS = 200_000
 # Of so many portions this process takes the first: it has the reading to do besides.
-_PORTIONS, _OWN = 5, 1
+_PORTIONS, _OWN = 5, 2
 _ROWS_A_CHECK = 1 << 13
 
 
