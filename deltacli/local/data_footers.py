@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import gc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,22 +16,51 @@ from deltacli.delta.arrow_types import type_name
 from deltacli.delta.data_files import DataColumn, DataFooter
 from deltacli.delta.scan import Places
 from deltacli.errors import DeltaCliError
+from deltacli.local.helper import Helper, pays_off
 
+_THREADS = 16
+_AT_ONCE = 1024
+# Fewer are read before another process has begun.
+_LEAST_BLOCKS = 8
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _FILE_ID = b"PARQUET:field_id"
 
 
 def read_data_footers(places: Places, locations: Sequence[str]) -> Iterator[DataFooter]:
     """One footer a file, in order; a file that cannot be read is told as such."""
-    work = partial(read_data_footer, places)
-    # Opening a local file is bound by the interpreter; elsewhere it waits for the network.
-    threads = 16 if places.store.reads_are_remote else min(os.cpu_count() or 1, 4)
-    if len(locations) == 1:
-        yield work(locations[0])
+    task = ReadFooters(places)
+    blocks = [locations[start : start + _AT_ONCE] for start in range(0, len(locations), _AT_ONCE)]
+    if places.store.reads_are_remote or len(blocks) < _LEAST_BLOCKS or not pays_off():
+        for block in blocks:
+            yield from task(block)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        for start in range(0, len(locations), 1024):
-            yield from pool.map(work, locations[start : start + 1024])
+    helper = Helper(task)
+    for number in range(0, len(blocks), 2):
+        if number + 1 < len(blocks):
+            helper.give(blocks[number + 1])
+        yield from task(blocks[number])
+        if number + 1 < len(blocks):
+            yield from helper.answer()
+    helper.close()
+
+
+@dataclass(frozen=True)
+class ReadFooters:
+    """Reads some footers."""
+
+    places: Places
+
+    def __call__(self, locations: Sequence[str]) -> list[DataFooter]:
+        work = partial(read_data_footer, self.places)
+        # Opening a local file is bound by the interpreter: threads only make it slower.
+        if self.places.store.reads_are_remote and len(locations) > 1:
+            with ThreadPoolExecutor(_THREADS) as pool:
+                found = list(pool.map(work, locations))
+        else:
+            found = [work(one) for one in locations]
+        # Arrow's footers hold on to themselves in circles, and to much memory.
+        gc.collect(1)
+        return found
 
 
 def read_data_footer(places: Places, location: str) -> DataFooter:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -34,7 +33,6 @@ from deltacli.validate.data_files import (
     live_adds,
 )
 from deltacli.validate.definition import CLUSTERING, ROW_TRACKING, Definition, Path
-from deltacli.validate.helper import LEAST_ROWS, Helper, Portion
 from deltacli.validate.live import Live, live_batches
 from deltacli.validate.log_files import (
     Checksum,
@@ -44,12 +42,13 @@ from deltacli.validate.log_files import (
     read_compaction,
 )
 from deltacli.validate.model import AnyRule, Failure, Level
+from deltacli.validate.portions import Portions
 from deltacli.validate.replay import State
 from deltacli.validate.rows import FileRows, RowReader, Vector
 from deltacli.validate.rules.widening import recorded_changes
 from deltacli.validate.stats_structs import ParsedAdds
 from deltacli.validate.stored import Stored
-from deltacli.validate.tally import FindingKey, Part, Rules, Tally
+from deltacli.validate.tally import FindingKey, Rules, Tally
 
 # A commit; None if it has vanished, an error if it is no file.
 Content = bytes | StorageError | None
@@ -78,7 +77,7 @@ class LogRun:
     recorded: set[tuple[Path, str, str]] = field(default_factory=set)
     clocks: list[tuple[int | None, Any]] = field(default_factory=list)
     coming: frozenset[str] = frozenset()
-    portions: list[_Portions] = field(default_factory=list)
+    portions: list[Portions] = field(default_factory=list)
 
     def run(self) -> None:
         try:
@@ -243,7 +242,7 @@ class LogRun:
             # What began at a checkpoint of this version says nothing of another one.
             began_here = self.state is not None and self.state.base_version == version
             state = self.state if known and not began_here else None
-            portions = _Portions(self.rules, self.now_ms, self.store.location)
+            portions = Portions(self.rules, self.now_ms, self.store.location)
             reading = read_checkpoint(
                 self.store,
                 checkpoint,
@@ -346,46 +345,6 @@ def _is_folder(store: LogStore) -> bool:
         return next(store.list_from(""), None) is not None
     except FileMissing:
         return False
-
-
-@dataclass
-class _Portions:
-    """The rows of a checkpoint, checked here or, where there are many, by another process."""
-
-    rules: Rules
-    now_ms: int
-    root: str
-    count: int = 0
-    helper: Helper | None = None
-    parts: list[tuple[int, Part]] = field(default_factory=list)
-
-    def take(self, reading: Reading, path: str, rows: Any, num_rows: int) -> None:
-        if num_rows >= LEAST_ROWS and self.helper is None and (os.cpu_count() or 1) > 1:
-            chosen = [one.id for one in self.rules.by_subject.get(Adds, ())]
-            tally = self.rules.tally
-            self.helper = Helper([*chosen, "RUN001"], tally.most, tally.known)
-        portion = Portion(
-            self.count, path, reading.version, reading.definition, self.now_ms, self.root, rows
-        )
-        self.count += 1
-        if self.helper is None:
-            for adds in portion.adds():
-                self.rules.apply(adds)
-        elif portion.is_for_helper:
-            self.helper.check(portion)
-        else:
-            own = Tally(self.rules.tally.most, self.rules.tally.known)
-            mine = Rules(self.rules.rules, own)
-            for adds in portion.adds():
-                mine.apply(adds)
-            self.parts.append((portion.number, own.part()))
-
-    def close(self) -> None:
-        if self.helper is None:
-            return
-        by_id = {one.id: one for one in self.rules.rules}
-        for _, part in sorted([*self.parts, *self.helper.close()], key=lambda one: one[0]):
-            self.rules.tally.take(part, by_id)
 
 
 def _blocks(

@@ -16,10 +16,22 @@ from deltacli.delta.scan import Places
 from deltacli.delta.schema import Array, DataType, Field, Map, Primitive, Struct
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.stats import num_records, stats_of_struct
+from deltacli.delta.widening import type_named
 from deltacli.validate.commits import Body
 from deltacli.validate.definition import Definition, Path
 
-_FILES_AT_ONCE = 10_000
+_FILES_AT_ONCE = 1 << 15
+_MOST_MATCHES = 64
+# Types of which one is read as the other, as long as the values fit.
+_ALIKE = (
+    {"byte", "short", "integer"},
+    {"string", "binary"},
+    {"timestamp", "timestamp_ntz"},
+)
+_UNCHECKED = (
+    "variant", "geometry", "geography", "interval", "void", "null", "char", "varchar",
+    "string ", "timestamp_nanos", "timestamp_ntz_nanos",
+)  # fmt: skip
 _FIELDS = ("path", "partitionValues", "size", "stats", "stats_parsed", "deletionVector")
 
 
@@ -92,9 +104,61 @@ class TableColumns:
 
     def of(self, column: DataColumn) -> Column | None:
         """The table's column that a file's column is read as."""
-        if self.definition.mode == "id" and column.field_id is not None:
+        if column.field_id is not None and self.by_id:
             return self.by_id.get(column.field_id)
         return self.by_path.get(tuple(one.lower() for one in column.path))
+
+    @cached_property
+    def _matches(self) -> dict[int, Match]:
+        return {}
+
+    def match(self, columns: tuple[DataColumn, ...]) -> Match:
+        """How a file's columns fit; files with the very same columns are looked at once."""
+        found = self._matches.get(id(columns))
+        if found is None or found.columns is not columns:
+            if len(self._matches) >= _MOST_MATCHES:
+                self._matches.clear()
+            found = self._matches[id(columns)] = Match(self, columns)
+        return found
+
+
+@dataclass(frozen=True)
+class Match:
+    """The columns of a file beside those of the table."""
+
+    table: TableColumns
+    columns: tuple[DataColumn, ...]
+
+    @cached_property
+    def pairs(self) -> list[tuple[DataColumn, Column]]:
+        """The file's columns that are the table's."""
+        pairs = ((one, self.table.of(one)) for one in self.columns)
+        return [(one, own) for one, own in pairs if own is not None]
+
+    @cached_property
+    def top_names(self) -> frozenset[str]:
+        return frozenset(one.path[0].lower() for one in self.columns)
+
+    @cached_property
+    def misfits(self) -> list[tuple[Column, str, str]]:
+        """Columns of another type than the table's: which, its type in the file, and its own."""
+        found = []
+        for column, own in self.pairs:
+            kind = type_named(own.type) or own.type
+            alike = any(column.type in some and kind in some for some in _ALIKE)
+            if column.type != kind and not alike and not kind.startswith(_UNCHECKED):
+                found.append((own, column.type, kind))
+        return found
+
+    @cached_property
+    def missing(self) -> list[str]:
+        """The table's columns that must have values and are not there."""
+        there = {own.path[0] for _, own in self.pairs}
+        return [
+            own.name
+            for name, own in self.table.tops.items()
+            if not own.nullable and name not in self.top_names and own.name not in there
+        ]
 
 
 @dataclass(frozen=True)
@@ -121,17 +185,9 @@ class DataFile:
     def records(self) -> int | None:
         return records_of(self.add)
 
-    @cached_property
-    def columns(self) -> list[tuple[DataColumn, Column]]:
-        """The file's columns that are the table's."""
-        if self.footer.error is not None:
-            return []
-        pairs = ((one, self.table.of(one)) for one in self.footer.columns)
-        return [(one, own) for one, own in pairs if own is not None]
-
-    @cached_property
-    def top_names(self) -> frozenset[str]:
-        return frozenset(one.path[0].lower() for one in self.footer.columns)
+    @property
+    def match(self) -> Match:
+        return self.table.match(self.footer.columns)
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class Definition:
         """Whether some version of Iceberg's compatibility is enabled."""
         return any(self.is_on(f"delta.enableIcebergCompat{one}") for one in ("V1", "V2", "V3"))
 
-    @property
+    @cached_property
     def has_own_physical_names(self) -> bool:
         """Whether no physical name is a logical one too.
 

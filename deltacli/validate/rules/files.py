@@ -16,26 +16,6 @@ from deltacli.validate.stored import Stored
 
 _SMALL_BYTES = 16 * 1024 * 1024
 _MANY = 1000
-# Types of which one is read as the other, as long as the values fit.
-_ALIKE = (
-    {"byte", "short", "integer"},
-    {"string", "binary"},
-    {"timestamp", "timestamp_ntz"},
-    {"void", "null"},
-)
-_UNCHECKED = (
-    "variant",
-    "geometry",
-    "geography",
-    "interval",
-    "void",
-    "null",
-    "char",
-    "varchar",
-    "string ",
-    "timestamp_nanos",
-    "timestamp_ntz_nanos",
-)
 
 
 @rule("DAT001", ERROR, "Live files are there", of=Stored, level=FILES)
@@ -71,18 +51,6 @@ def live_files_are_parquet(one: DataFile) -> Iterator[Finding]:
         yield Finding(f"the file cannot be read: {one.footer.error}", path=one.path)
 
 
-def _misfits(one: DataFile) -> Iterator[tuple[Column, str, str]]:
-    """The columns that a file has with another type than the table: which, stored, and own."""
-    for column, own in one.columns:
-        stored = column.type
-        kind = type_named(own.type) or own.type
-        if stored == kind or kind.startswith(_UNCHECKED):
-            continue
-        if any(stored in alike and kind in alike for alike in _ALIKE):
-            continue
-        yield own, stored, kind
-
-
 @rule("DAT004", ERROR, "Columns of files have readable types", of=DataFile, level=FOOTERS)
 def columns_of_files_have_readable_types(one: DataFile) -> Iterator[Finding]:
     """Each column of a file has the table's type, or one that the table's was widened from.
@@ -90,7 +58,7 @@ def columns_of_files_have_readable_types(one: DataFile) -> Iterator[Finding]:
     Why: readers fail on the file, or read other values.
     Fix: rewrite the file with a writer that knows the schema.
     """
-    for own, stored, kind in _misfits(one):
+    for own, stored, kind in one.match.misfits:
         if not is_readable_change(stored, kind):
             yield Finding(
                 f"{dotted(own.path)} is {stored} in the file, {kind} in the table", path=one.path
@@ -104,7 +72,7 @@ def narrow_files_have_a_recorded_change(one: DataFile) -> Iterator[Finding]:
     Why: readers that go by the records do not expect the narrow type, and fail.
     Fix: `deltacli widen-type TABLE --rewrite`.
     """
-    for own, stored, kind in _misfits(one):
+    for own, stored, kind in one.match.misfits:
         was_recorded = (own.path, stored, kind) in one.table.recorded
         if is_readable_change(stored, kind) and not (
             was_recorded or _is_recorded(one, own, stored)
@@ -131,7 +99,7 @@ def recorded_changes_stay(one: DataFile) -> Iterator[Finding]:
     Why: readers do not expect the narrow type, and fail.
     Fix: `deltacli widen-type TABLE --rewrite`, or restore the record.
     """
-    for own, stored, kind in _misfits(one):
+    for own, stored, kind in one.match.misfits:
         if (own.path, stored, kind) in one.table.recorded and not _is_recorded(one, own, stored):
             yield Finding(
                 f"{dotted(own.path)} is {stored} in the file; the record of its change "
@@ -147,14 +115,9 @@ def required_columns_are_in_files(one: DataFile) -> Iterator[Finding]:
     Why: all its values read as null, which breaks the promise; strict readers fail.
     Fix: rewrite the file, or make the column nullable.
     """
-    if one.footer.error is not None:
-        return
-    found = {own.path[0] for _, own in one.columns}
-    for name, own in one.table.tops.items():
-        if not own.nullable and name not in one.top_names and own.name not in found:
-            yield Finding(
-                f"the file has no column {own.name!r}, which is not nullable", path=one.path
-            )
+    if one.footer.error is None:
+        for name in one.match.missing:
+            yield Finding(f"the file has no column {name!r}, which is not nullable", path=one.path)
 
 
 @rule("DAT007", INFO, "Files are encoded as usual", of=DataFile, level=FOOTERS)

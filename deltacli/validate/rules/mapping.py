@@ -165,14 +165,14 @@ def files_have_the_physical_names(one: DataFile) -> Iterator[Finding]:
     Why: a column by its logical name reads as null.
     Fix: rewrite the file.
     """
-    if not one.definition.has_own_physical_names or one.footer.error is not None:
+    if one.definition.mode != "name" or one.footer.error is not None:
         return
-    if one.definition.mode != "name":
+    if not one.definition.has_own_physical_names:
         return
     tops = one.table.tops
     for physical, own in tops.items():
         name = own.name.lower()
-        if physical not in one.top_names and name in one.top_names and name not in tops:
+        if physical not in one.match.top_names and name in one.match.top_names and name not in tops:
             yield Finding(f"the file has {own.name!r}, not {own.physical_name!r}", path=one.path)
 
 

@@ -183,5 +183,5 @@ def files_have_no_partition_columns(one: DataFile) -> Iterator[Finding]:
     if wish.lower() != "false" or any(name.startswith("icebergCompat") for name in features):
         return
     for key, own in one.definition.partitions.items():
-        if key.lower() in one.top_names:
+        if key.lower() in one.match.top_names:
             yield Finding(f"the file holds the partition column {own.name!r}", path=one.path)
