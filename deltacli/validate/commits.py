@@ -73,6 +73,7 @@ def _line_of(number: int, raw: bytes, action: Any) -> Line:
     if not known:
         flaw = None if unknown else ("object", "the line has no action")
         return Line(number, raw, flaw=flaw, unknown=unknown)
+    flaw = None
     if len(known) > 1:
         flaw = ("many", f"the line has several actions: {', '.join(known)}")
     body = action[known[0]]

@@ -193,6 +193,16 @@ def _tree(text: str) -> Any:
     return json_text.load_faithful(text.encode("utf-8", "surrogatepass"))
 
 
+def same_schema(one: str | None, other: str | None) -> bool:
+    """Whether two schemas are the same JSON, however they are written."""
+    if one is None or other is None:
+        return one is other
+    try:
+        return bool(_tree(one) == _tree(other))
+    except ValueError:
+        return False
+
+
 def type_of(tree: Any) -> str:
     """How the type of a field's JSON is called, for messages."""
     return (
