@@ -3,7 +3,7 @@ _deltacli() {
     local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
     local command="" word
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        case "$word" in history|snapshot|head|checkpoint|vacuum|widen-type|completion|doctor) command="$word"; break;; esac
+        case "$word" in history|snapshot|validate|head|checkpoint|vacuum|widen-type|completion|doctor) command="$word"; break;; esac
     done
     case "$command:$prev" in
         history:--limit|history:-n) COMPREPLY=(); return;;
@@ -25,6 +25,23 @@ _deltacli() {
         snapshot:--fields) COMPREPLY=(); return;;
         snapshot:--tz) COMPREPLY=(); return;;
         snapshot:--storage-option) COMPREPLY=(); return;;
+        validate:--level) COMPREPLY=($(compgen -W "log files footers data" -- "$cur")); return;;
+        validate:--sample) COMPREPLY=(); return;;
+        validate:--select) COMPREPLY=(); return;;
+        validate:--ignore) COMPREPLY=(); return;;
+        validate:--fail-on) COMPREPLY=($(compgen -W "error warning info never" -- "$cur")); return;;
+        validate:--baseline) COMPREPLY=(); return;;
+        validate:--write-baseline) COMPREPLY=(); return;;
+        validate:--max-findings) COMPREPLY=(); return;;
+        validate:--explain) COMPREPLY=(); return;;
+        validate:--engine) COMPREPLY=($(compgen -W "auto local spark" -- "$cur")); return;;
+        validate:--spark-master) COMPREPLY=(); return;;
+        validate:--spark-conf) COMPREPLY=(); return;;
+        validate:--output|validate:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv junit sarif github" -- "$cur")); return;;
+        validate:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        validate:--fields) COMPREPLY=(); return;;
+        validate:--tz) COMPREPLY=(); return;;
+        validate:--storage-option) COMPREPLY=(); return;;
         head:--rows|head:-n) COMPREPLY=(); return;;
         head:--at) COMPREPLY=(); return;;
         head:--where) COMPREPLY=(); return;;
@@ -77,12 +94,15 @@ _deltacli() {
         doctor:--fields) COMPREPLY=(); return;;
     esac
     case "$command" in
-        "") COMPREPLY=($(compgen -W "history snapshot head checkpoint vacuum widen-type completion doctor --help --version" -- "$cur"));;
+        "") COMPREPLY=($(compgen -W "history snapshot validate head checkpoint vacuum widen-type completion doctor --help --version" -- "$cur"));;
         history)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--limit -n --from --to --operation --chart --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         snapshot)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --files --tombstones --partitions --transactions --domains --schema --diff --engine --spark-master --spark-conf --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        validate)
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--level --sample --select --ignore --fail-on --baseline --write-baseline --max-findings --explain --list-rules --engine --spark-master --spark-conf --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         head)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--rows -n --at --where --columns --engine --spark-master --spark-conf --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))

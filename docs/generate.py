@@ -10,6 +10,7 @@ from deltacli import __version__
 from deltacli.cli.completions import script
 from deltacli.cli.tree import Command, Parameter, command_tree
 from deltacli.errors import EXIT_CODES
+from deltacli.validate.registry import FAMILIES, RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,6 +23,7 @@ def generated(tree: Sequence[Command]) -> dict[Path, str]:
         ROOT / "completions/deltacli.fish": script("fish", tree),
         ROOT / "docs/deltacli.1": man_page(tree),
         ROOT / "docs/commands.md": reference(tree),
+        ROOT / "docs/rules.md": rule_reference(),
     }
 
 
@@ -42,6 +44,39 @@ def reference(tree: Sequence[Command]) -> str:
     lines += ["## Exit codes", "", "| code | meaning |", "| --- | --- |"]
     lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES]
     lines += ["", "Treat any other code as a failure.", ""]
+    return "\n".join(lines)
+
+
+def rule_reference() -> str:
+    """The rules of `validate` in Markdown, family by family."""
+    lines = [
+        "# Rules",
+        "",
+        "What `deltacli validate` checks. Made from the program by `docs/generate.py`; do not",
+        "edit. `deltacli validate --explain ID` shows the same page. An id is never given to",
+        "another rule.",
+        "",
+        "| severity | means |",
+        "| --- | --- |",
+        "| error | the protocol is broken: readers fail, or return wrong rows |",
+        "| warning | a recommendation is not kept, or there is a risk |",
+        "| info | good to know |",
+        "",
+        "| level | looks at |",
+        "| --- | --- |",
+        "| log | the files of the log |",
+        "| files | what lies on storage, too |",
+        "| footers | the footers of data files, too |",
+        "| data | rows and deletion vectors, too |",
+        "",
+    ]
+    for family, about in FAMILIES.items():
+        lines += [f"## {family}: {about}", ""]
+        for rule in (one for one in RULES if one.id.startswith(family)):
+            page = rule.page
+            lines += [f"### {rule.id} {rule.title}", ""]
+            lines += [f"{rule.severity.value.capitalize()}, level {rule.level.label}.", ""]
+            lines += [page.holds, "", f"Why: {page.why}", "", f"Fix: {page.fix}", ""]
     return "\n".join(lines)
 
 

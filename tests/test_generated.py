@@ -48,6 +48,7 @@ def test_bash_completes() -> None:
     assert bash_words("deltacli", "sn") == {"snapshot"}
     assert {"--files", "--fields"} <= bash_words("deltacli", "snapshot", "--fi")
     assert bash_words("deltacli", "history", "-o", "j") == {"json", "jsonl"}
+    assert bash_words("deltacli", "validate", "-o", "j") == {"json", "jsonl", "junit"}
     assert bash_words("deltacli", "completion", "z") == {"zsh"}
     assert "examples" in bash_words("deltacli", "snapshot", "exam")
 
@@ -135,7 +136,15 @@ def test_the_wheel_installs_completions_and_man_page(tmp_path: Path) -> None:
 
 
 def test_every_field_is_explained() -> None:
-    from deltacli.operations import describe, drop_widening, files, history, narrow, widen
+    from deltacli.operations import (
+        describe,
+        drop_widening,
+        files,
+        history,
+        narrow,
+        validation,
+        widen,
+    )
 
     text = (ROOT / "docs/output.md").read_text()
     widening = (*widen.FIELDS, *narrow.STATUS_FIELDS, *narrow.FILE_FIELDS, *narrow.REWRITE_FIELDS)
@@ -145,6 +154,9 @@ def test_every_field_is_explained() -> None:
         *history.HISTORY_FIELDS,
         *widening,
         *drop_widening.FIELDS,
+        *validation.FINDING_FIELDS,
+        *validation.TABLE_FIELDS,
+        *validation.RULE_FIELDS,
     ):
         assert f"`{name}`" in text, name
     for command in (("checkpoint",), ("vacuum",), ("vacuum", "--explain", "_delta_log/x")):

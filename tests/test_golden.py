@@ -267,3 +267,57 @@ def test_a_vacuum_of_zero_hours_finds_what_nothing_refers_to(name: str, tmp_path
     assert load_snapshot(open_store(str(place)), LocalEngine).all_live() == before
     assert [path for path, _ in before.values() if (place / decode_path(path)).exists()] == present
     assert plan_of_zero_hours(str(place)).num_files == 0
+
+
+# -- validation --------------------------------------------------------------------------
+
+# What is wrong with tables that can be read all the same.
+_BROKEN_ALL_THE_SAME = {
+    # A commit's own time is before that of the commit before it, and not its checksum's.
+    "delta-rs/cdc_ict_table": {"ICT002", "CRC006"},
+    # Its last commit is not there.
+    "delta-rs/table-with-domain-metadata": {"LOG005"},
+    # The checkpoint was written for another table.
+    "kernel-rs/parquet_row_group_skipping": {"CKP004"},
+}
+_FITTING = {
+    "delta-golden/data-reader-absolute-paths-escaped-chars": "ACT014",
+    "delta-golden/deltalog-state-reconstruction-from-checkpoint-missing-metadata": "CKP003",
+    "delta-golden/deltalog-state-reconstruction-without-protocol": "ACT014",
+    "delta-rs-err/table_c": "LOG002",
+    "kernel-rs-golden/no-delta-log-folder": "LOG001",
+}
+
+
+def errors_of(name: str) -> dict[str, list[str | None]]:
+    from deltacli.validate.check import Means, Request, check_table
+    from deltacli.validate.model import Level, Severity
+    from deltacli.validate.registry import chosen_rules
+
+    request = Request(chosen_rules(Level.FOOTERS), Level.FOOTERS, most=None)
+    means = Means(LocalEngine, lambda: None, time.time_ns() // 1_000_000)
+    found: dict[str, list[str | None]] = {}
+    for one in check_table(open_store(str(GOLDEN / name)), request, means).tally.found():
+        if one.rule.severity is Severity.ERROR:
+            found.setdefault(one.rule.id, []).append(one.finding.path)
+    return found
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_a_sound_table_has_no_error(name: str) -> None:
+    expected = expectations()[name]
+    found = errors_of(name)
+    missing = {"DAT001", "DVX002"} if expected.get("missing_files") else set()
+    assert found.keys() - missing == _BROKEN_ALL_THE_SAME.get(name, set())
+    if "DAT001" in found:
+        assert set(found["DAT001"]) <= set(expected["files"])
+
+
+@pytest.mark.parametrize("name", names("broken"))
+def test_a_broken_table_has_the_fitting_error(name: str) -> None:
+    assert _FITTING[name] in errors_of(name)
+
+
+@pytest.mark.parametrize("name", names("unsupported", "catalog-managed", "lenient"))
+def test_a_table_that_is_not_read_says_why(name: str) -> None:
+    assert errors_of(name)

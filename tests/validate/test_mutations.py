@@ -77,6 +77,13 @@ def live_after(version: int) -> dict[str, Any]:
     return live
 
 
+def txns_after(version: int) -> list[Any]:
+    last: dict[str, Any] = {}
+    for commit in history()[: version + 1]:
+        last.update({one["txn"]["appId"]: one for one in commit if "txn" in one})
+    return list(last.values())
+
+
 def sound() -> Files:
     """The log with a checkpoint at 3, checksums, a hint and compacted commits."""
     store = MemoryStore()
@@ -88,6 +95,7 @@ def sound() -> Files:
             "tableSizeBytes": sum(one["add"]["size"] for one in live.values()),
             "numFiles": len(live), "numMetadata": 1, "numProtocol": 1,
             "protocol": _PROTOCOL["protocol"], "metadata": _METADATA["metaData"],
+            "setTransactions": [one["txn"] for one in txns_after(version)],
         }  # fmt: skip
         table.put(f"{version:020}.crc", json.dumps(sums).encode())
     small = [_PROTOCOL, _METADATA, txn("stream", 2), domain("mine", '{"k": 1}')]
@@ -122,7 +130,9 @@ def cut(files: Files, chance: random.Random) -> None:
 
 
 def remove_a_file(files: Files, chance: random.Random) -> None:
-    del files[chance.choice(sorted(files))]
+    # A log that is shorter at either end is another log, and nothing is wrong with it.
+    ends = {commits(files)[0], commits(files)[-1]}
+    del files[chance.choice(sorted(files.keys() - ends))]
 
 
 def with_lines(change: Callable[[list[bytes], random.Random], None]) -> Any:
@@ -170,14 +180,10 @@ def swap_commits(files: Files, chance: random.Random) -> None:
     files[one], files[other] = files[other], files[one]
 
 
-def copy_a_commit(files: Files, chance: random.Random) -> None:
-    files[f"_delta_log/{6:020}.json"] = files[chance.choice(commits(files))]
-
-
 KINDS: list[Callable[[Files, random.Random], None]] = [
     flip_a_byte, cut, remove_a_file, with_lines(drop_a_line), with_lines(double_a_line),
     with_lines(reorder_lines), with_lines(retype_a_field), with_lines(lose_a_field),
-    swap_commits, copy_a_commit,
+    swap_commits,
 ]  # fmt: skip
 
 
@@ -247,6 +253,4 @@ def test_no_mutant_crashes_and_what_changes_the_table_is_found(capsys: Any) -> N
         print(f"\n{COUNT} mutants: {changed.total()} change the table, {share:.1%} of them found")
         for kind, count in missed.items():
             print(f"  {kind}: {count} of {changed[kind]} missed") if count else None
-    # What a whole commit at the end says that is legal by itself cannot be told from a change
-    # that was meant.
-    assert share > 0.95
+    assert share > 0.97

@@ -142,7 +142,8 @@ def validate(
 
     Every commit, checkpoint and checksum in the log is read and replayed; deeper levels look
     at the files, their footers and their rows too. What is wrong is told with the rule, the
-    place and what to do. Findings at or above --fail-on give exit code 1.
+    place and what to do. Findings at or above --fail-on give exit code 1. Besides the usual
+    formats -o takes junit, sarif and github; the last is the default in a workflow of GitHub.
     """
     from deltacli.validate.model import Level
     from deltacli.validate.registry import chosen_rules, find_rule
