@@ -7,6 +7,7 @@ items. Which item goes where is the caller's choice, so that answers do not depe
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import queue
@@ -87,6 +88,8 @@ def main() -> None:
     """The other process, until nobody asks any more."""
     # Ctrl-C is for the process that asks; without it, this one ends by itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Looking for circles costs more than they do; tasks that make some collect them.
+    gc.disable()
     questions = sys.stdin.buffer
     answers = os.fdopen(os.dup(1), "wb")
     task = pickle.load(questions)

@@ -36,7 +36,8 @@ class Adds:
     """Adds that stand in one file, under one definition if that is known.
 
     `column` gives the values of a field, row by row; `numbers` the lines, in a commit. What
-    cdc actions say of their files is told in the same way: then they `are_changes`.
+    cdc actions say of their files is told in the same way: then they `are_changes`. Of one
+    finding for many files, `most` are told one by one.
     """
 
     file: str
@@ -48,6 +49,7 @@ class Adds:
     now_ms: int = 0
     root: str = ""
     are_changes: bool = False
+    most: int | None = None
 
     @classmethod
     def of_lines(
@@ -85,6 +87,15 @@ class Adds:
     def finding(self, position: int, message: str) -> Finding:
         line = (self.numbers[position] if self.numbers else None) or None
         return Finding(message, self.paths[position], None, line)
+
+    def findings(self, positions: Sequence[int], message: str) -> Iterator[Finding]:
+        """The same of many files."""
+        told = positions if self.most is None else positions[: self.most]
+        for n in told:
+            yield self.finding(n, message)
+        if len(told) < len(positions):
+            last = self.finding(positions[-1], message)
+            yield last._replace(times=len(positions) - len(told))
 
     @cached_property
     def paths(self) -> Sequence[str]:

@@ -185,6 +185,7 @@ class LogRun:
                     now_ms=self.now_ms,
                     root=self.store.location,
                     are_changes=are_changes,
+                    most=self.rules.tally.keeps,
                 )
             )
 

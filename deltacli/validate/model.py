@@ -51,6 +51,7 @@ class Finding(NamedTuple):
     """Where a rule does not hold. What is left out is that of the thing looked at.
 
     `path` is a data file's, as in the log; `file` one of the log's, with the `line` in it.
+    One that is told for many counts so many `times`.
     """
 
     message: str
@@ -58,6 +59,7 @@ class Finding(NamedTuple):
     file: str | None = None
     line: int | None = None
     version: int | None = None
+    times: int = 1
 
 
 @dataclass(frozen=True)

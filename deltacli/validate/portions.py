@@ -30,15 +30,16 @@ class Portion:
     root: str
     content: Any
 
-    def adds(self) -> Iterator[Adds]:
+    def adds(self, most: int | None) -> Iterator[Adds]:
         """A few thousand at a time: what is parsed of them fits a processor's cache."""
+        more: dict[str, Any] = {"now_ms": self.now_ms, "root": self.root, "most": most}
         place = self.file, self.version, self.definition
         for start in range(0, len(self.content), _ROWS_A_CHECK):
             some = self.content[start : start + _ROWS_A_CHECK]
             if isinstance(some, list):
-                yield Adds.of_lines(*place, some, now_ms=self.now_ms, root=self.root)
+                yield Adds.of_lines(*place, some, **more)
             else:
-                yield Adds.of_batch(*place, some, now_ms=self.now_ms, root=self.root)
+                yield Adds.of_batch(*place, some, **more)
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class CheckPortion:
 
         tally = Tally(self.most, self.known)
         rules = Rules([BY_ID[one] for one in self.rule_ids], tally)
-        for adds in portion.adds():
+        for adds in portion.adds(tally.keeps):
             rules.apply(adds)
         return tally.part()
 
@@ -74,7 +75,7 @@ class Portions:
         if self.helper is None and num_rows >= _LEAST_ROWS and pays_off():
             self.helper = Helper(self._task)
         if self.helper is None:
-            for adds in portion.adds():
+            for adds in portion.adds(self.rules.tally.keeps):
                 self.rules.apply(adds)
         elif len(self.parts) % _PORTIONS >= _OWN:
             self.helper.give(portion)

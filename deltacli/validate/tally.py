@@ -51,7 +51,7 @@ class Tally:
     def add(self, rule: AnyRule, finding: Finding, subject: Any) -> None:
         if rule.id in self._full:
             # Only how many there are is still of interest.
-            self.counts[rule.id] += 1
+            self.counts[rule.id] += finding.times
             return
         if self.known and Found(rule, _placed(finding, subject)).key in self.known:
             self.num_known += 1
@@ -62,12 +62,17 @@ class Tally:
             if own in self._seen:
                 return
             self._seen.add(own)
-        self.counts[rule.id] += 1
+        self.counts[rule.id] += finding.times
         kept = self._kept.setdefault(rule.id, [])
         if self.most is None or len(kept) < self.most:
             kept.append(Found(rule, _placed(finding, subject)))
         elif not self.known and type(subject) is not Definition:
             self._full.add(rule.id)
+
+    @property
+    def keeps(self) -> int | None:
+        """How many findings of a rule are of interest one by one; None is all."""
+        return None if self.known else self.most
 
     def part(self) -> Part:
         """What was found, without the rules themselves."""

@@ -44,9 +44,8 @@ def files_count_their_rows(adds: Adds) -> Iterator[Finding]:
     if None not in adds.records:
         return
     having = {n for n, _ in adds.vectors}
-    for n, records in enumerate(adds.records):
-        if records is None and n not in having:
-            yield adds.finding(n, "no numRecords")
+    without = [n for n, one in enumerate(adds.records) if one is None and n not in having]
+    yield from adds.findings(without, "no numRecords")
 
 
 @rule("STA003", ERROR, "Counts are possible", of=Adds)
@@ -93,9 +92,12 @@ def least_is_not_more_than_greatest(adds: Adds) -> Iterator[Finding]:
         if not (leaf.lows.has_gaps or leaf.highs.has_gaps) and not any(map(gt, lows, highs)):
             continue
         message = f"the minimum of {dotted(leaf.path)} is above the maximum"
-        for n, (low, high) in enumerate(zip(lows, highs, strict=True)):
-            if low is not None and high is not None and low > high:
-                yield adds.finding(n, message)
+        wrong = [
+            n
+            for n, (low, high) in enumerate(zip(lows, highs, strict=True))
+            if low is not None and high is not None and low > high
+        ]
+        yield from adds.findings(wrong, message)
 
 
 @rule("STA005", WARNING, "Statistics are of columns", of=Adds)
