@@ -1,7 +1,7 @@
 """Another process of this program that takes some of the work.
 
 Python uses one processor at a time; where a task is bound by it, two processes share the
-items. Which item goes where is the caller's choice, so that answers do not depend on speed.
+items. Both do the same to an item, so that answers do not depend on who is faster.
 """
 
 from __future__ import annotations
@@ -27,23 +27,34 @@ def pays_off() -> bool:
 
 
 class Helper:
-    """The other process: a task, and an answer to each item, in the order of the items."""
+    """The other process: a task, and an answer to each item, in the order of the items.
 
-    def __init__(self, task: Callable[[Any], Any]):
+    So many items may be `waiting` for it.
+    """
+
+    def __init__(self, task: Callable[[Any], Any], waiting: int = 2):
         start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"
         self._process = subprocess.Popen(
             [sys.executable, "-X", "utf8", "-c", start],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        self._items: queue.Queue[Any] = queue.Queue(2)
+        self._items: queue.Queue[Any] = queue.Queue(waiting)
         self._answers: queue.Queue[Any] = queue.Queue()
         self._thread = threading.Thread(target=self._talk, args=(task,), daemon=True)
         self._thread.start()
 
     def give(self, item: Any) -> None:
-        """Hand over an item; waits while there are two before it."""
+        """Hand over an item; waits while too many are before it."""
         self._items.put((item,))
+
+    def offer(self, item: Any) -> bool:
+        """Hand over an item unless too many are before it."""
+        try:
+            self._items.put_nowait((item,))
+        except queue.Full:
+            return False
+        return True
 
     def answer(self) -> Any:
         """The answer to the next item. Raises DeltaCliError if the process has failed."""

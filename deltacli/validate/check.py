@@ -77,7 +77,10 @@ class LogRun:
     recorded: set[tuple[Path, str, str]] = field(default_factory=set)
     clocks: list[tuple[int | None, Any]] = field(default_factory=list)
     coming: frozenset[str] = frozenset()
-    portions: list[Portions] = field(default_factory=list)
+
+    @cached_property
+    def portions(self) -> Portions:
+        return Portions(self.rules, self.now_ms, self.store.location)
 
     def run(self) -> None:
         try:
@@ -87,11 +90,13 @@ class LogRun:
                 raise
             self.rules.apply(LogFolder(self.store, None, self.now_ms))
             return
+        if self.rules.want(Adds):
+            first = next(iter(self._checkpoints.values()), [])
+            self.portions.expect(sum(file.size for one in first for file in one.files))
         for block in _blocks(self.store, self.listing, self.on_progress):
             self._take_block(block)
         # What another process found is waited for last: there was enough to do here.
-        for one in self.portions:
-            one.close()
+        self.portions.close()
         for file in self.listing.compacted:
             if self.rules.want(Compaction) and file.size:
                 self.rules.apply(read_compaction(self.store, self.listing, file))
@@ -243,18 +248,16 @@ class LogRun:
             # What began at a checkpoint of this version says nothing of another one.
             began_here = self.state is not None and self.state.base_version == version
             state = self.state if known and not began_here else None
-            portions = Portions(self.rules, self.now_ms, self.store.location)
             reading = read_checkpoint(
                 self.store,
                 checkpoint,
                 state,
                 self.now_ms,
-                on_adds=portions.take if is_base and self.rules.want(Adds) else None,
+                on_adds=self.portions.take if is_base and self.rules.want(Adds) else None,
                 on_batch=self._parsed_adds,
                 with_sums=not is_base or version != self._last_checkpoint,
                 wanted=self.coming if is_base else frozenset(),
             )
-            self.portions.append(portions)
             self.readings.append(reading)
             self.rules.apply(reading)
             if is_base and reading.is_readable and reading.metadata and reading.protocol:

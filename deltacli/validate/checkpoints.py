@@ -81,7 +81,6 @@ class Reading:
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     bad_sidecars: list[tuple[str, str]] = field(default_factory=list)
     schemas: dict[str, Any] = field(default_factory=dict)
-    footers: list[Any] = field(default_factory=list)
     sidecars: list[str] = field(default_factory=list)
     small: list[Row] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -251,8 +250,8 @@ class Reading:
                             yield file, action, rows
 
 
-# Called with the adds of a file, as a batch or as lines, and how many rows there are at least.
-OnAdds = Callable[[Reading, str, Any, int], None]
+# Called with the adds of a file, as a batch or as lines.
+OnAdds = Callable[[Reading, str, Any], None]
 
 
 def read_checkpoint(
@@ -354,7 +353,7 @@ def _read_json(reading: Reading, path: str, keys: _Keys, on_adds: OnAdds | None)
             keys.remove(key_of(line.body))
             reading.removed.add(key_of(line.body))
     if on_adds and adds:
-        on_adds(reading, path, adds, len(adds))
+        on_adds(reading, path, adds)
 
 
 def _read_parquet(
@@ -368,7 +367,6 @@ def _read_parquet(
     with _open(reading.store, path) as parquet:
         schema = parquet.schema_arrow
         reading.schemas[path] = schema
-        reading.footers.append(parquet.metadata)
         for one in schema:
             if one.name in ACTION_KEYS and not pa.types.is_struct(one.type):
                 raise ValueError(f"{one.name} is {one.type}, no struct")
@@ -463,8 +461,7 @@ def _take_rows(
     if on_adds is None:
         return
     names = [one for one in rows.schema.names if one not in ("partitionValues_parsed", "tags")]
-    total = sum(one.num_rows for one in reading.footers)
-    on_adds(reading, path, rows.select(names), total)
+    on_adds(reading, path, rows.select(names))
 
 
 def _check_required(action: str, rows: Any) -> None:

@@ -12,10 +12,10 @@ from deltacli.validate.checkpoints import Reading
 from deltacli.validate.definition import Definition
 from deltacli.validate.tally import FindingKey, Part, Rules, Tally
 
-# Rows that a checkpoint must have for another process to pay off.
-_LEAST_ROWS = 200_000
-# Of so many portions this process takes the first: it has the reading to do besides.
-_PORTIONS, _OWN = 5, 2
+# What checkpoints must have for another process to pay off.
+_LEAST_BYTES = 1 << 25
+# Enough for as long as this process has other things to do in the end.
+_WAITING = 6
 _ROWS_A_CHECK = 1 << 13
 
 
@@ -62,7 +62,7 @@ class CheckPortion:
 
 @dataclass
 class Portions:
-    """All portions of one checkpoint; what was found in them is told in their order."""
+    """The portions of all checkpoints; what was found in them is told in their order."""
 
     rules: Rules
     now_ms: int
@@ -70,15 +70,17 @@ class Portions:
     helper: Helper | None = None
     parts: list[Part | None] = field(default_factory=list)
 
-    def take(self, reading: Reading, path: str, rows: Any, num_rows: int) -> None:
+    def expect(self, num_bytes: int) -> None:
+        """Begin the other process if checkpoints are so large that it pays off."""
+        if num_bytes >= _LEAST_BYTES and pays_off():
+            self.helper = Helper(self._task, _WAITING)
+
+    def take(self, reading: Reading, path: str, rows: Any) -> None:
         portion = Portion(path, reading.version, reading.definition, self.now_ms, self.root, rows)
-        if self.helper is None and num_rows >= _LEAST_ROWS and pays_off():
-            self.helper = Helper(self._task)
         if self.helper is None:
             for adds in portion.adds(self.rules.tally.keeps):
                 self.rules.apply(adds)
-        elif len(self.parts) % _PORTIONS >= _OWN:
-            self.helper.give(portion)
+        elif self.helper.offer(portion):
             self.parts.append(None)
         else:
             self.parts.append(self._task(portion))

@@ -291,7 +291,7 @@ def test_a_large_checkpoint_is_checked_by_two_processes_to_the_same_end(
     log = Log([[commit_info()]], {f"{1:020}.checkpoint.parquet": content}, first=1)
     found = []
     for least in (1 << 60, 1):
-        monkeypatch.setattr(portions, "_LEAST_ROWS", least)
+        monkeypatch.setattr(portions, "_LEAST_BYTES", least)
         monkeypatch.setattr(portions, "pays_off", lambda: True)
         monkeypatch.setattr("deltacli.validate.checkpoints._ROWS", 700)
         store = MemoryStore()
