@@ -30,7 +30,10 @@ COUNT = "len(DeltaTable(T).file_uris())"
 
 @dataclass(frozen=True)
 class Case:
-    """One job for both, with the ratios that are the goal."""
+    """One job for both, with the ratios that are the goal.
+
+    Where deltalake has no such job, the peer is a few lines on pyarrow alone.
+    """
 
     name: str
     table: str
@@ -40,6 +43,7 @@ class Case:
     memory_goal: float
     writes: bool = False
     whole: bool = False
+    peer: str = "deltalake"
 
 
 CASES = (
@@ -108,6 +112,23 @@ CASES += (
         whole=True,
     ),
 )
+CHECK = ("--fail-on", "never", "-q", "-o", "json")
+FOOTERS = (
+    "from glob import glob; from pyarrow.parquet import ParquetFile; "
+    "sum(ParquetFile(p).metadata.num_rows for p in sorted(glob(T + '/*.parquet')))"
+)
+CASES += (
+    Case("validate log 1M", "wide", ("validate", "T", *CHECK), COUNT, 1.2, 0.6),
+    Case(
+        "validate footers 100k",
+        "footers",
+        ("validate", "T", "--level", "footers", *CHECK),
+        FOOTERS,
+        1.5,
+        4.0,
+        peer="pyarrow",
+    ),
+)
 # Goals in seconds and MB, for what has no counterpart.
 START = (
     ("--help", ("--help",), None),
@@ -165,7 +186,7 @@ def build(names: set[str], folder: Path, python: str) -> None:
         kind, _, factor = name.partition("_x")
         size = factor or ("0.001" if name == "small" else "1")
         own = [sys.executable, str(HERE / "tables.py"), name, str(folder)]
-        if GENERATOR.exists() and name != "small":
+        if GENERATOR.exists() and name not in ("small", "footers"):
             arguments = ["--out", str(folder), kind, "--factor", size]
             done = subprocess.run([python, str(GENERATOR), *arguments], check=False)
             if done.returncode == 0:
@@ -175,9 +196,12 @@ def build(names: set[str], folder: Path, python: str) -> None:
 
 def compare(case: Case, table: Path, rounds: int, ours: str, theirs: str) -> dict[str, object]:
     command = [ours, "-m", "deltacli", *(str(table) if one == "T" else one for one in case.ours)]
-    body = f"from deltalake import DeltaTable; T = {str(table)!r}; {case.theirs}"
+    has_delta = case.peer == "deltalake"
+    needed = "from deltalake import DeltaTable; " if has_delta else ""
+    body = f"{needed}T = {str(table)!r}; {case.theirs}"
     # The peer's threads may fail at interpreter exit; its work is done by then.
-    peer = [theirs, "-c", f"import os, sys; {body}; sys.stdout.flush(); os._exit(0)"]
+    whole = f"import os, sys; {body}; sys.stdout.flush(); os._exit(0)"
+    peer = [theirs if has_delta else ours, "-c", whole]
     if not case.writes:
         measure(command)
     pairs = [
@@ -197,7 +221,7 @@ def compare(case: Case, table: Path, rounds: int, ours: str, theirs: str) -> dic
     return {
         "case": case.name,
         "deltacli": asdict(own),
-        "deltalake": asdict(other),
+        case.peer: asdict(other),
         "timeRatio": round(times, 4),
         "memoryRatio": round(memory, 4),
         "goals": {"time": case.time_goal, "memory": case.memory_goal},

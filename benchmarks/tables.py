@@ -1,6 +1,7 @@
-"""Writes a benchmark table: `python benchmarks/tables.py wide|wide_x0.1|long|long_ckpt|small DIR`.
+"""Writes a benchmark table: `python benchmarks/tables.py NAME DIR`, NAME being wide, wide_x0.1,
+long, long_ckpt, small or footers.
 
-The log only, no data files. `wide` is a checkpoint of a million files and 200,000 tombstones
+The log only, no data files, but for `footers`: a hundred thousand of twenty columns. `wide` is a checkpoint of a million files and 200,000 tombstones
 with 50 commits of a thousand actions behind it; `long` is ten thousand commits of ten adds
 and five removes, `long_ckpt` the same with a recent checkpoint; `small` is ten commits.
 """
@@ -182,6 +183,29 @@ def long(log: Path, commits: int, checkpoint: bool) -> None:
         write_checkpoint(log, last, rows)
 
 
+def footers(table: Path, count: int) -> None:
+    """Data files that are all alike, in ten commits."""
+    columns = {f"c{n:02}": ["a", "b", "c"] if n % 2 else [1, 2, 3] for n in range(20)}
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    content = sink.getvalue().to_pybytes()
+    fields = [
+        {"name": key, "type": "string" if n % 2 else "long", "nullable": True, "metadata": {}}
+        for n, key in enumerate(columns)
+    ]
+    (head,) = (one["metaData"] for one in HEAD if "metaData" in one)
+    schema = json.dumps({"type": "struct", "fields": fields})
+    meta = {"metaData": {**head, "schemaString": schema, "partitionColumns": []}}
+    for version in range(10):
+        names = [f"part-{version}-{n:05}.parquet" for n in range(count // 10)]
+        for one in names:
+            (table / one).write_bytes(content)
+        own = {"partitionValues": {}, "size": len(content), "modificationTime": NOW_MS,
+               "dataChange": True, "stats": '{"numRecords":3}'}  # fmt: skip
+        adds = [{"add": {"path": one, **own}} for one in names]
+        write_commit(table / "_delta_log", version, [HEAD[0], meta, *adds] if not version else adds)
+
+
 def main() -> None:
     name, folder = sys.argv[1], Path(sys.argv[2])
     log = folder / name / "_delta_log"
@@ -189,6 +213,8 @@ def main() -> None:
     kind, _, factor = name.partition("_x")
     if kind == "wide":
         wide(log, float(factor or 1))
+    elif kind == "footers":
+        footers(folder / name, int(100_000 * float(factor or 1)))
     else:
         long(log, 10 if kind == "small" else 10_000, checkpoint=kind == "long_ckpt")
 
