@@ -1,9 +1,10 @@
 """Writes a benchmark table: `python benchmarks/tables.py NAME DIR`, NAME being wide, wide_x0.1,
 long, long_ckpt, small or footers.
 
-The log only, no data files, but for `footers`: a hundred thousand of twenty columns. `wide` is a checkpoint of a million files and 200,000 tombstones
-with 50 commits of a thousand actions behind it; `long` is ten thousand commits of ten adds
-and five removes, `long_ckpt` the same with a recent checkpoint; `small` is ten commits.
+The log only, no data files, but for `footers`: a hundred thousand of twenty columns.
+`wide` is a checkpoint of a million files and 200,000 tombstones with 50 commits of a thousand
+actions behind it; `long` is ten thousand commits of ten adds and five removes, `long_ckpt`
+the same with a recent checkpoint; `small` is ten commits.
 """
 
 from __future__ import annotations

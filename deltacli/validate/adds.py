@@ -309,9 +309,13 @@ def bounds(values: Sequence[Any], kind: str) -> Bounds:
     if kind in _BITS:
         if types == {int} and _within(values, 2 ** _BITS[kind]):
             return Bounds(values)
-    elif kind in ("float", "double") or kind.startswith("decimal"):
+    elif kind in ("float", "double"):
         if types <= {int, float}:
             return Bounds(values)
+    elif kind.startswith("decimal"):
+        # All of one kind: an integer may lie between two that are rounded.
+        if types <= {int, float}:
+            return Bounds([None if one is None else float(one) for one in values])
     elif kind == "string":
         if types == {str}:
             return Bounds(values)

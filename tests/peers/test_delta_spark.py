@@ -415,3 +415,62 @@ def fields_in(tree: Any) -> Iterator[Any]:
             value = tree.get(key)
             for one in value if isinstance(value, list) else [value]:
                 yield from fields_in(one)
+
+
+# -- validation --------------------------------------------------------------------------
+
+_ROWS = "SELECT id, id * 1.5D, concat('a long text, longer than thirty-two signs ', id), "
+_ROWS += "timestamp '1969-12-31 23:59:59.123456' + make_interval(0, 0, 0, id) FROM range(40)"
+_CHANGES = (
+    "INSERT INTO {t} " + _ROWS,
+    "DELETE FROM {t} WHERE id % 5 = 0",
+    "UPDATE {t} SET d = d + 1 WHERE id % 7 = 0",
+    "MERGE INTO {t} USING (SELECT 3L AS id) s ON {t}.id = s.id WHEN MATCHED THEN DELETE",
+    "OPTIMIZE {t}",
+    "INSERT INTO {t} " + _ROWS,
+)
+RECIPES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "plain": ("", _CHANGES),
+    "partitioned": ("PARTITIONED BY (id)", (*_CHANGES[:3],)),
+    "vectors, rows, times, feed": (
+        "TBLPROPERTIES ('delta.enableDeletionVectors'='true', 'delta.enableRowTracking'='true', "
+        "'delta.enableInCommitTimestamps'='true', 'delta.enableChangeDataFeed'='true', "
+        "'delta.checkpointInterval'='2')",
+        _CHANGES,
+    ),
+    "v2 checkpoints and mapping": (
+        "TBLPROPERTIES ('delta.checkpointPolicy'='v2', 'delta.columnMapping.mode'='name', "
+        "'delta.checkpointInterval'='3', 'delta.enableDeletionVectors'='true')",
+        (*_CHANGES, "ALTER TABLE {t} RENAME COLUMN s TO u", "ALTER TABLE {t} DROP COLUMN d",
+         "INSERT INTO {t} SELECT id, 'x', current_timestamp() FROM range(3)"),
+    ),
+    "clustered and widened": (
+        "TBLPROPERTIES ('delta.enableTypeWidening'='true') CLUSTER BY (id)",
+        (_CHANGES[0], "OPTIMIZE {t}", "ALTER TABLE {t} ADD COLUMN n INT",
+         "INSERT INTO {t} SELECT id, 1, 'x', current_timestamp(), 7 FROM range(3)",
+         "ALTER TABLE {t} ALTER COLUMN n TYPE BIGINT"),
+    ),
+    "constraints and restored": (
+        "TBLPROPERTIES ('delta.checkpointInterval'='2')",
+        ("ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id >= 0)", _CHANGES[0],
+         "ALTER TABLE {t} ADD COLUMN more STRING", "DELETE FROM {t} WHERE id = 1",
+         "RESTORE TABLE {t} TO VERSION AS OF 2"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("recipe", list(RECIPES))
+def test_a_fresh_table_of_spark_is_sound(
+    ask: Ask, tmp_path: Path, recipe: str, deltacli: Callable[..., Result]
+) -> None:
+    settings, changes = RECIPES[recipe]
+    table = f"delta.`{tmp_path}/t`"
+    columns = "(id BIGINT NOT NULL, d DOUBLE, s STRING, ts TIMESTAMP)"
+    statements = [f"CREATE TABLE {table} {columns} USING delta {settings}"]
+    statements += [one.replace("{t}", table) for one in changes]
+    answer = ask("sql", statements=statements)
+    assert answer is None, answer
+    for level in ("footers", "data"):
+        result = deltacli("validate", tmp_path / "t", "--level", level, "-o", "jsonl", "-q")
+        wrong = [one for one in result.rows if one["severity"] != "info"]
+        assert not wrong, wrong

@@ -236,3 +236,15 @@ def test_what_was_widened_and_given_up_again_reads_alike(
     read = deltalake.DeltaTable(str(path)).to_pyarrow_table()
     assert read.schema.field("id").type == pa.int64()
     assert repr(read.to_pylist()) == repr(narrow.cast(wide).to_pylist())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fresh_table_is_sound(tmp_path: Path, seed: int, deltacli: Callable[..., Result]) -> None:
+    chance = random.Random(seed)
+    path = str(tmp_path / "t")
+    deltalake.write_deltalake(path, rows(chance, 20), partition_by=["p"] if seed else None)
+    for _ in range(12):
+        change(path, chance)
+    result = deltacli("validate", path, "--level", "footers", "-o", "jsonl", "-q")
+    wrong = [one for one in result.rows if one["severity"] != "info"]
+    assert not wrong, wrong

@@ -197,12 +197,6 @@ def properties_have_their_features(definition: Definition) -> Iterator[Finding]:
                 f"{key} is true without the feature {names[0]}",
                 line=definition.lines.get("metaData"),
             )
-    policy = definition.configuration.get("delta.checkpointPolicy", "").lower()
-    if policy == "v2" and "v2Checkpoint" not in definition.features:
-        yield Finding(
-            "delta.checkpointPolicy is v2 without the feature v2Checkpoint",
-            line=definition.lines.get("metaData"),
-        )
     # With older protocols such columns are plain ones, for all that read them.
     for path, one in definition.fields() if definition.protocol.min_writer_version >= 7 else ():
         metadata = one.get("metadata") or {}
