@@ -201,11 +201,14 @@ def string_map(value: Any) -> dict[str, str]:
         value = dict(value)  # a Parquet map arrives as pairs
     if not isinstance(value, Mapping):
         raise BadAction("a map of strings is expected")
-    return {
-        str(key): one if isinstance(one, str) else json_text.dump(one).decode()
-        for key, one in value.items()
-        if one is not None
-    }
+    try:
+        return {
+            str(key): one if isinstance(one, str) else json_text.dump(one).decode()
+            for key, one in value.items()
+            if one is not None
+        }
+    except TypeError:
+        raise BadAction("a map of strings is expected") from None
 
 
 def _text(body: Json, key: str) -> str:

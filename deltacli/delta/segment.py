@@ -137,8 +137,11 @@ def list_log(store: LogStore, start: int = 0) -> LogListing:
     seen_any = False
     for entry in entries:
         seen_any = True
-        file = LogFile(parse_log_name(entry.name), entry)
-        kind = file.name.kind
+        name = parse_log_name(entry.name)
+        if entry.is_folder and name.kind not in _FOLDERS:
+            name = LogName(entry.name, Kind.FOREIGN)
+        file = LogFile(name, entry)
+        kind = name.kind
         if kind is Kind.COMMIT:
             commits[file.version] = file
         elif kind is Kind.CHECKSUM:
@@ -169,6 +172,7 @@ def list_log(store: LogStore, start: int = 0) -> LogListing:
     return listing
 
 
+_FOLDERS = (Kind.STAGED_COMMITS, Kind.SIDECARS, Kind.TEMPORARY)
 _CHECKPOINT_KINDS = (Kind.CLASSIC_CHECKPOINT, Kind.MULTIPART_CHECKPOINT, Kind.UUID_CHECKPOINT)
 
 

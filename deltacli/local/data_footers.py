@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from deltacli.delta.arrow_types import type_name
 from deltacli.delta.data_files import DataColumn, DataFooter
 from deltacli.delta.scan import Places
-from deltacli.errors import DeltaCliError
+from deltacli.errors import DeltaCliError, FileMissing, StorageError
 from deltacli.local.helper import Helper, pays_off
 
 _THREADS = 16
@@ -35,13 +35,15 @@ def read_data_footers(places: Places, locations: Sequence[str]) -> Iterator[Data
             yield from task(block)
         return
     helper = Helper(task)
-    for number in range(0, len(blocks), 2):
-        if number + 1 < len(blocks):
-            helper.give(blocks[number + 1])
-        yield from task(blocks[number])
-        if number + 1 < len(blocks):
-            yield from helper.answer()
-    helper.close()
+    try:
+        for number in range(0, len(blocks), 2):
+            if number + 1 < len(blocks):
+                helper.give(blocks[number + 1])
+            yield from task(blocks[number])
+            if number + 1 < len(blocks):
+                yield from helper.answer()
+    finally:
+        helper.close()
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,11 @@ def read_data_footer(places: Places, location: str) -> DataFooter:
             rows = int(file.metadata.num_rows)
             columns, odd = _KNOWN.of(file)
             return DataFooter(location, rows, size, columns, odd=odd + _odd_codec(file.metadata))
+    except PermissionError as error:
+        raise StorageError(f"no permission for {location}", location=location) from error
     except (DeltaCliError, OSError, pa.ArrowException, ValueError) as error:
+        if isinstance(error, StorageError) and not isinstance(error, FileMissing):
+            raise
         text = error.message if isinstance(error, DeltaCliError) else str(error)
         return DataFooter(location, error=text.splitlines()[0] if text else type(error).__name__)
 

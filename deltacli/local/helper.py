@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from deltacli.errors import DeltaCliError
+from deltacli.errors import PartlyDone
 
 
 def pays_off() -> bool:
@@ -57,11 +57,11 @@ class Helper:
         return True
 
     def answer(self) -> Any:
-        """The answer to the next item. Raises DeltaCliError if the process has failed."""
+        """The answer to the next item. Raises PartlyDone if the process has ended."""
         answer = self._answers.get()
         if isinstance(answer, BaseException):
-            raise DeltaCliError(
-                "the process that takes a part of the work has failed",
+            raise PartlyDone(
+                "the process that takes a part of the work has ended",
                 hint="look for what ended it, such as too little memory; then try again",
             ) from answer
         return answer
@@ -76,23 +76,24 @@ class Helper:
         assert self._process.stdout is not None
         failure: BaseException | None = None
         questions, answers = self._process.stdin, self._process.stdout
-        with contextlib.suppress(OSError):
-            try:
-                pickle.dump(task, questions)
-            except (OSError, pickle.PickleError) as error:
-                failure = error
-            while (item := self._items.get()) is not None:
+        try:
+            pickle.dump(task, questions)
+        except BaseException as error:
+            failure = error
+        while (item := self._items.get()) is not None:
+            if failure is None:
                 try:
-                    if failure is None:
-                        pickle.dump(item[0], questions, protocol=5)
-                        questions.flush()
-                        self._answers.put(pickle.load(answers))
-                        continue
-                except (OSError, EOFError, pickle.PickleError) as error:
+                    pickle.dump(item[0], questions, protocol=5)
+                    questions.flush()
+                    self._answers.put(pickle.load(answers))
+                    continue
+                except BaseException as error:
                     failure = error
-                self._answers.put(failure)
-            questions.close()
-        answers.close()
+            # Whoever waits for an answer must get one.
+            self._answers.put(failure)
+        for stream in (questions, answers):
+            with contextlib.suppress(OSError):
+                stream.close()
 
 
 def main() -> None:
@@ -103,8 +104,11 @@ def main() -> None:
     gc.disable()
     questions = sys.stdin.buffer
     answers = os.fdopen(os.dup(1), "wb")
-    task = pickle.load(questions)
-    with contextlib.suppress(EOFError):
+    try:
+        task = pickle.load(questions)
         while True:
             pickle.dump(task(pickle.load(questions)), answers, protocol=5)
             answers.flush()
+    except BaseException:
+        # Nobody is there to ask any more; or it is told by the answer that does not come.
+        os._exit(0)

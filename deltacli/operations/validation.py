@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -147,10 +148,15 @@ def rule_document(one: AnyRule) -> Document:
 Baseline = Mapping[str, frozenset[FindingKey]]
 
 
+def baseline_name(table: str) -> str:
+    """A table's name in a baseline: as the user wrote it, in one spelling."""
+    return table if "://" in table else os.path.normpath(table)
+
+
 def baseline_text(results: Sequence[TableResult]) -> bytes:
     """All findings of these tables, to be passed over by later runs."""
     tables = {
-        one.table: [
+        baseline_name(one.table): [
             {"rule": key[0], "file": key[1], "path": key[2], "version": key[3]}
             for key in sorted(
                 {found.key for found in one.found()},

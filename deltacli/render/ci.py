@@ -162,12 +162,16 @@ def _sarif_rule(one: AnyRule) -> dict[str, Any]:
 
 
 def _sarif_result(one: TableResult, found: Found, index: int) -> dict[str, Any]:
-    place: dict[str, Any] = {
-        "artifactLocation": {"uri": quote(place_of(one, found), safe="/:@=+,")}
-    }
+    uri = quote(place_of(one, found).encode("utf-8", "surrogateescape"), safe="/:@=+,")
+    # A colon in a relative path would end a scheme.
+    if "://" not in uri and ":" in uri.partition("/")[0]:
+        uri = f"./{uri}"
+    place: dict[str, Any] = {"artifactLocation": {"uri": uri}}
     if found.finding.line is not None:
         place["region"] = {"startLine": found.finding.line}
-    key = "|".join(str(part) for part in (one.table, *found.key))
+    key = "|".join(
+        str(part) for part in (one.table, *found.key, found.finding.line, found.finding.message)
+    )
     return {
         "ruleId": found.rule.id,
         "ruleIndex": index,

@@ -71,7 +71,7 @@ class LocalStore:
     def list_from(self, folder: str, start: str = "") -> Iterator[LocalEntry]:
         with _explained(self._path(folder)), os.scandir(self._path(folder)) as entries:
             found = [
-                LocalEntry(entry.name, entry.path, entry.is_dir())
+                LocalEntry(entry.name, entry.path, _is_folder(entry))
                 for entry in entries
                 if entry.name >= start
             ]
@@ -90,7 +90,12 @@ class LocalStore:
 
     def stat(self, path: str) -> LocalEntry:
         with _explained(self._path(path)):
-            found = os.stat(self._path(path))
+            try:
+                found = os.stat(self._path(path))
+            except OSError as error:
+                if _cannot_be(error):
+                    raise FileMissing(f"{self._path(path)} does not exist") from error
+                raise
         name = path.rsplit("/", 1)[-1]
         return LocalEntry(name, self._path(path), stat_bits.S_ISDIR(found.st_mode), found)
 
@@ -306,6 +311,13 @@ def _rename_without_replacing(source: str, target: str) -> None:
     ):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), target)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads nowhere
+        return False
 
 
 def _cannot_be(error: OSError | ValueError) -> bool:

@@ -56,6 +56,5 @@ def _is_table(place: str, options: Mapping[str, str] | None) -> bool:
     try:
         return next(open_store(place, options).list_from(_LOG), None) is not None
     except StorageError as error:
-        if isinstance(error, FileMissing):
-            return False
-        raise
+        # What cannot be looked into is told when it is looked into.
+        return not isinstance(error, FileMissing)

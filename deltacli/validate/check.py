@@ -129,8 +129,14 @@ class LogRun:
                     self.state.ask(self.coming)
                     asked = True
                 self._take_commit(version, content, parse_lines(content))
-            if self._take_checkpoints(version):
-                asked = False
+            try:
+                if self._take_checkpoints(version):
+                    asked = False
+            except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
+                # What the columns promise their values do not keep.
+                file = self._checkpoints[version][0].files[0].path
+                self.rules.apply(Failure("CKP001", error, file, version))
+                self.state = None
             self._take_checksum(version)
 
     def _lose_state(self, version: int) -> None:
@@ -410,13 +416,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Checked:
-    """What came out for one table; `version` is the newest, None where there is none."""
+    """What came out for one table; `version` is the newest, None where there is none.
+
+    An `error` of the storage has ended the run before its end.
+    """
 
     location: str
     version: int | None
     request: Request
     tally: Tally
     notes: Sequence[str] = ()
+    error: StorageError | None = None
 
 
 @dataclass(frozen=True)
@@ -435,22 +445,32 @@ class Means:
 
 
 def check_table(store: LogStore, request: Request, means: Means) -> Checked:
-    """Everything that the request asks of one table. Raises only where the storage fails."""
+    """Everything that the request asks of one table.
+
+    Raises only where the storage fails before the log was read.
+    """
     tally = Tally(request.most, request.known)
     rules = Rules(request.rules, tally)
     run = LogRun(store, rules, means.now_ms, means.on_progress)
-    run.run()
+    try:
+        run.run()
+    finally:
+        run.portions.stop()
     version = run.listing.latest if run.listing and run.listing.latest >= 0 else None
     notes: list[str] = []
-    if version is not None and rules.want(
-        Live, LiveAdds, NotLoaded, Stored, DataFile, FileRows, Vector
-    ):
-        snapshot = _load(run, rules, means)
-        if snapshot is not None:
-            _check_newest(run, snapshot, rules, request, means)
-        elif request.level > Level.LOG:
-            notes.append("the newest version cannot be loaded: only its log was checked")
-    return Checked(store.location, version, request, tally, notes)
+    error: StorageError | None = None
+    wants_newest = rules.want(Live, LiveAdds, NotLoaded, Stored, DataFile, FileRows, Vector)
+    if version is not None and wants_newest:
+        try:
+            snapshot = _load(run, rules, means)
+            if snapshot is not None:
+                _check_newest(run, snapshot, rules, request, means)
+            elif request.level > Level.LOG:
+                notes.append("the newest version cannot be loaded: only its log was checked")
+        except StorageError as failure:
+            # What was found up to here is told all the same.
+            error = failure
+    return Checked(store.location, version, request, tally, notes, error)
 
 
 def _load(run: LogRun, rules: Rules, means: Means) -> Snapshot | None:
@@ -459,11 +479,14 @@ def _load(run: LogRun, rules: Rules, means: Means) -> Snapshot | None:
             run.store, means.engine, listing=run.listing, allow_catalog_managed=True
         )
     except StorageError as error:
-        if not isinstance(error, FileMissing):
+        if not isinstance(error, FileMissing) and not _is_odd_file(error):
             raise
         failure: DeltaCliError = error
     except DeltaCliError as error:
         failure = error
+    except Exception as error:
+        # Such a log is broken in a way that nobody thought of.
+        failure = CorruptLog(f"it cannot be read: {type(error).__name__}: {error}")
     if not rules.tally.explains_failure:
         rules.apply(NotLoaded(failure, run.listing.latest if run.listing else None))
     return None

@@ -319,7 +319,7 @@ def _read_file(
 
 
 # How Arrow answers where columns are not of the types that are asked for.
-_MISFITS = (ValueError, KeyError, TypeError, AttributeError)
+_MISFITS = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError)
 
 
 def _read_json(reading: Reading, path: str, keys: _Keys, on_adds: OnAdds | None) -> None:
@@ -465,15 +465,38 @@ def _take_rows(
 
 
 def _check_required(action: str, rows: Any) -> None:
-    """Raise ValueError for a row without what makes it a file action."""
+    """Raise ValueError for a row that is not what the protocol calls a file action."""
+    names = rows.schema.names
     for name in ("path",) if action == "remove" else ("path", "size"):
-        if name not in rows.schema.names or rows.column(name).null_count:
+        if name not in names or rows.column(name).null_count:
             raise ValueError(f"a row of {action} has no {name}")
-    if "deletionVector" in rows.schema.names:
-        vectors = rows.column("deletionVector").drop_null()
+    _check_integers(action, rows.schema, _INTEGERS)
+    for name in ("stats_parsed", "partitionValues_parsed"):
+        if name in names and not pa.types.is_struct(rows.schema.field(name).type):
+            raise ValueError(f"{action}.{name} is no struct")
+    if "deletionVector" in names:
+        column = rows.column("deletionVector")
+        if not pa.types.is_struct(column.type):
+            raise ValueError(f"{action}.deletionVector is no struct")
+        _check_integers(f"{action}.deletionVector", column.type, _VECTOR_INTEGERS)
+        vectors = column.drop_null()
         for name in ("storageType", "pathOrInlineDv", "cardinality"):
             if pc.struct_field(vectors, [name]).null_count:
                 raise ValueError(f"a deletion vector has no {name}")
+
+
+_INTEGERS = ("size", "modificationTime", "deletionTimestamp", "baseRowId",
+             "defaultRowCommitVersion")  # fmt: skip
+_VECTOR_INTEGERS = ("offset", "sizeInBytes", "cardinality")
+
+
+def _check_integers(place: str, fields: Any, names: Sequence[str]) -> None:
+    for one in fields:
+        # Without a value a writer may have left the type open.
+        if one.name in names and not (
+            pa.types.is_signed_integer(one.type) or pa.types.is_null(one.type)
+        ):
+            raise ValueError(f"{place}.{one.name} is {one.type}")
 
 
 def _look_out(reading: Reading, rows: Any, paths: Sequence[str], keys: Sequence[FileKey]) -> None:
@@ -580,8 +603,14 @@ def _rows_of(column: Any) -> Any:
 
 
 def _open(store: LogStore, path: str) -> Any:
-    source = store.file_path(path) or store.open(path)
+    place = store.file_path(path)
+    # Arrow takes names for UTF-8.
+    source = place if place is not None and _is_text(place) else store.open(path)
     return pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us")
+
+
+def _is_text(name: str) -> bool:
+    return not any("\ud800" <= one <= "\udfff" for one in name)
 
 
 def _without_nulls(body: Body) -> dict[str, Any]:

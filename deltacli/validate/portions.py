@@ -96,6 +96,13 @@ class Portions:
         if self.helper is None:
             return
         by_id = {one.id: one for one in self.rules.rules}
-        for part in self.parts:
-            self.rules.tally.take(self.helper.answer() if part is None else part, by_id)
-        self.helper.close()
+        try:
+            for part in self.parts:
+                self.rules.tally.take(self.helper.answer() if part is None else part, by_id)
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        if self.helper is not None:
+            self.helper.close()
+            self.helper = None

@@ -143,6 +143,9 @@ class Stored:
     def _look(self, path: str) -> tuple[int | None, int | None]:
         """Size and time of a file that was not listed: hidden, linked, or elsewhere."""
         location = file_location(self.store.location, path)
+        own = self._name(path)
+        if own and not self.store.has_folders and not any(map(self.hides, own.split("/"))):
+            return None, None  # without folders and links, the listing has all there is
         try:
             store, place = self.places.of(location)
             entry = store.stat(place)
@@ -171,8 +174,10 @@ class Stored:
                     place = vector_location(vector, self.store.location) or ""
                 except ValueError:
                     continue
-                offset = vector.get("offset")
-                end = (1 if offset is None else offset) + (vector.get("sizeInBytes") or 0) + 8
+                offset, size = vector.get("offset"), vector.get("sizeInBytes")
+                if type(size) is not int or type(offset) not in (int, type(None)):
+                    continue  # another rule tells of that
+                end = (1 if offset is None else offset) + size + 8
                 ends[place] = max(ends.get(place, 0), end)
         return [
             (place, text) for place, end in ends.items() if (text := self._too_short(place, end))
@@ -231,25 +236,28 @@ class Stored:
             for body in bodies
             if (body.get("deletionTimestamp") or 0) > self.retained_since_ms
         ]
-        if not kept:
-            return
-        names = path_array([self._name(one) for one in kept])
-        there = pc.is_in(names, value_set=self.listing.names).to_pylist()
-        for path, is_there in zip(kept, there, strict=True):
-            if not is_there and self._look(path)[0] is None:
-                yield path
+        yield from (path for path, is_there in self._found(kept) if not is_there)
+
+    def _found(self, paths: list[str]) -> Iterator[tuple[str, bool]]:
+        """Whether each of some files is there: by the listing, or else by a look."""
+        names = path_array([self._name(one) for one in paths])
+        listed = pc.is_in(names, value_set=self.listing.names).to_pylist()
+        for path, is_listed in zip(paths, listed, strict=True):
+            yield path, is_listed or self._look(path)[0] is not None
 
     def lost_change_data(self) -> Iterator[tuple[int, str]]:
         """Change data files of retained commits that are gone."""
-        for version, path in self._change_data():
-            if self._look(path)[0] is None:
-                yield version, path
+        yield from (one for one, is_there in self._changes_found() if not is_there)
 
     def change_data(self) -> Iterator[tuple[int, str]]:
         """Change data files of retained commits that are there, with their versions."""
-        for version, path in self._change_data():
-            if self._look(path)[0] is not None:
-                yield version, path
+        yield from (one for one, is_there in self._changes_found() if is_there)
+
+    def _changes_found(self) -> Iterator[tuple[tuple[int, str], bool]]:
+        changes = list(self._change_data())
+        found = self._found([path for _, path in changes])
+        for one, (_, is_there) in zip(changes, found, strict=True):
+            yield one, is_there
 
     def _change_data(self) -> Iterator[tuple[int, str]]:
         cdc = removals(self.store, self._recent.young, self._recent.times, kinds=("cdc",))

@@ -186,7 +186,7 @@ def validate(
     known = _baseline(baseline)
     results = _check_all(session, tables, request, known)
     fails = _failing(fail_on)
-    if write_baseline is not None:
+    if write_baseline is not None and not any(one.error for one in results):
         from deltacli.operations.validation import baseline_text
 
         session.write_beside(write_baseline, baseline_text(results).decode())
@@ -239,7 +239,7 @@ def _check_all(
     """Each table for itself: one that cannot be checked does not stop the others."""
     from dataclasses import replace
 
-    from deltacli.operations.validation import TableResult
+    from deltacli.operations.validation import TableResult, baseline_name
     from deltacli.storage.patterns import matching_tables
     from deltacli.validate.check import check_table
 
@@ -254,17 +254,18 @@ def _check_all(
             if found != [table]:
                 waiting = found + waiting
                 continue
-            if table in seen:
-                continue
-            seen.add(table)
             store, at = session.open(table)
+            if store.location in seen:
+                continue
+            seen.add(store.location)
             if at is not None:
                 raise UsageError(
                     "validate goes by the whole log", hint="leave the version out of the name"
                 )
-            own = replace(request, known=known.get(table, frozenset()))
+            own = replace(request, known=known.get(baseline_name(table), frozenset()))
             with session.progress:
-                results.append(TableResult(table, check_table(store, own, means)))
+                checked = check_table(store, own, means)
+            results.append(TableResult(table, checked, checked.error))
         except (Exception, KeyboardInterrupt) as raised:
             error = failure_of(raised)
             error.location = error.location or table

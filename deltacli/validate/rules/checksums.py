@@ -121,7 +121,7 @@ def a_checksum_lists_what_there_is(checksum: Checksum) -> Iterator[Finding]:
         yield Finding("domainMetadata are not those of the log")
     files = body.get("allFiles")
     if isinstance(files, list):
-        paths = {one.get("path") for one in files if isinstance(one, dict)}
+        paths = {str(one.get("path")) for one in files if isinstance(one, dict)}
         if len(files) != state.sums.files:
             yield Finding(f"allFiles has {len(files):,} files, the log {state.sums.files:,}")
         elif state.base is None:
