@@ -142,7 +142,6 @@ class Commit:
     previous: Commit | None = None
     log_file: LogFile | None = None
     now_ms: int = 0
-    is_newest: bool = False
 
     @property
     def file(self) -> str:

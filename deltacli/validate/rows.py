@@ -20,8 +20,6 @@ from deltacli.validate.commits import Body
 from deltacli.validate.definition import Definition, Path, dotted
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from deltacli.spark.verify import FileFacts
 
 _FILES_AT_ONCE = 2000
@@ -179,7 +177,7 @@ class RowReader:
 
     snapshot: Snapshot
     definition: Definition
-    spark: Callable[[], SparkSession]
+    spark: Callable[[], Any]
     options: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
