@@ -380,7 +380,8 @@ def _read_parquet(
                         reading.small.append(Row(path, key, _without_nulls(body)))
     start = 0
     with _open(reading.store, path) as parquet:
-        for batch in _ahead(parquet.iter_batches(_ROWS, use_threads=False)):
+        columns = list(_read_columns(schema, with_sums=reading.has_sums))
+        for batch in _ahead(parquet.iter_batches(_ROWS, columns=columns, use_threads=False)):
             _count_actions(reading, path, batch, start)
             start += batch.num_rows
             for action in _FILE_ACTIONS:
@@ -388,6 +389,19 @@ def _read_parquet(
                     rows = _rows_of(batch.column(action))
                     if rows.num_rows:
                         _take_rows(reading, path, action, rows, keys, on_adds, on_batch)
+
+
+def _read_columns(schema: Any, *, with_sums: bool) -> Iterator[str]:
+    """The columns of a checkpoint that any rule asks for."""
+    for top in schema:
+        unused = _UNUSED.get(top.name, ())
+        if not unused or (with_sums and top.name == "add"):
+            yield top.name
+        else:
+            yield from (f"{top.name}.{one.name}" for one in top.type if one.name not in unused)
+
+
+_UNUSED = {"add": ("tags",), "remove": ("partitionValues", "size", "extendedFileMetadata")}
 
 
 def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
@@ -460,8 +474,12 @@ def _take_rows(
     _look_out(reading, rows, plain, found)
     if on_adds is None:
         return
-    names = [one for one in rows.schema.names if one not in ("partitionValues_parsed", "tags")]
+    names = [one for one in rows.schema.names if one not in _UNCHECKED]
     on_adds(reading, path, rows.select(names))
+
+
+# Columns of adds that no rule about single adds asks for.
+_UNCHECKED = ("partitionValues_parsed", "tags", "size", "dataChange", "baseRowId")
 
 
 def _check_required(action: str, rows: Any) -> None:
