@@ -5,6 +5,7 @@ The engine that answers for a state trusts what a checkpoint holds; here nothing
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -406,11 +407,17 @@ _UNUSED = {"add": ("tags",), "remove": ("partitionValues", "size", "extendedFile
 
 def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
     """The batches, the next one decoded by another thread meanwhile."""
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
+    # It needs the interpreter seldom, but then at once.
+    patience = sys.getswitchinterval()
+    sys.setswitchinterval(patience / 10)
+    try:
+        with ThreadPoolExecutor(1) as pool:
             coming = pool.submit(next, batches, None)
-            yield batch
+            while (batch := coming.result()) is not None:
+                coming = pool.submit(next, batches, None)
+                yield batch
+    finally:
+        sys.setswitchinterval(patience)
 
 
 def _count_actions(reading: Reading, path: str, batch: Any, start: int) -> None:

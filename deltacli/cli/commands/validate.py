@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -166,8 +165,6 @@ def validate(
         return
     if not tables:
         raise UsageError("no table is named", hint="deltacli validate TABLE, or --list-rules")
-    # The thread that decodes checkpoints needs the interpreter seldom, but then at once.
-    sys.setswitchinterval(0.0005)
     if sample is not None and level in (LevelChoice.LOG, LevelChoice.FILES):
         raise UsageError(
             "--sample chooses the files that are looked into",
