@@ -86,7 +86,7 @@ def _run_command(arguments: list[str]) -> int:
 
 def _rearranged(arguments: list[str]) -> list[str]:
     """`help CMD` as `CMD --help`, and common options before the command moved behind it."""
-    from deltacli.cli.registry import BY_NAME
+    from deltacli.cli.registry import BY_NAME, GROUP_BY_NAME
 
     if arguments[:1] == ["help"]:
         return [*arguments[1:], "--help"]
@@ -94,13 +94,11 @@ def _rearranged(arguments: list[str]) -> list[str]:
     while position < len(arguments) and arguments[position].startswith("-"):
         takes_value = arguments[position] in _VALUE_OPTIONS
         position += 2 if takes_value else 1
-    if 0 < position < len(arguments) and arguments[position] in BY_NAME:
-        command, before, after = (
-            arguments[position],
-            arguments[:position],
-            arguments[position + 1 :],
-        )
-        return [command, *before, *after]
+    before, end = arguments[:position], position
+    while " ".join(arguments[position:end]) in ("", *GROUP_BY_NAME) and end < len(arguments):
+        end += 1
+    if before and " ".join(arguments[position:end]) in BY_NAME:
+        return [*arguments[position:end], *before, *arguments[end:]]
     return arguments
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from deltacli.cli.registry import GROUP_BY_NAME, GroupRow, below
 from deltacli.cli.tree import Command, Parameter
 
 _NOTE = "Made from the command tree by docs/generate.py; do not edit."
-_FILE_OPTIONS = ("--output-file",)
+_FILE_OPTIONS = ("--output-file", "--config", "--profile-out", "--audit-log")
 
 
 def script(shell: str, tree: Sequence[Command]) -> str:
@@ -17,25 +18,28 @@ def script(shell: str, tree: Sequence[Command]) -> str:
 
 def bash(tree: Sequence[Command]) -> str:
     lines = [f"# {_NOTE}", "_deltacli() {"]
+    names = [*GROUP_BY_NAME, *(one.name for one in tree)]
     lines += [
         '    local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"',
         '    local command="" word',
         '    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do',
-        f'        case "$word" in {"|".join(one.name for one in tree)}) '
-        'command="$word"; break;; esac',
+        f'        case "${{command:+$command }}$word" in {"|".join(map(_bash_word, names))}) '
+        'command="${command:+$command }$word";; esac',
         "    done",
         '    case "$command:$prev" in',
     ]
     for command in tree:
         for option in command.options:
             if option.takes_value:
-                names = "|".join(f"{command.name}:{name}" for name in option.names)
-                lines.append(f"        {names}) {_bash_values(option)} return;;")
+                own = "|".join(_bash_word(f"{command.name}:{name}") for name in option.names)
+                lines.append(f"        {own}) {_bash_values(option)} return;;")
     lines += ["    esac", '    case "$command" in']
-    top = " ".join([*(one.name for one in tree), "--help", "--version"])
-    lines.append(f'        "") {_words(top)};;')
+    for group in ("", *GROUP_BY_NAME):
+        words = [one.name.split()[-1] for one in below(group)]
+        words += ["--help"] if group else ["--help", "--version"]
+        lines.append(f"        {_bash_word(group)}) {_words(' '.join(words))};;")
     for command in tree:
-        lines.append(f"        {command.name})")
+        lines.append(f"        {_bash_word(command.name)})")
         options = " ".join(name for one in command.options for name in one.names)
         lines.append(f'            if [[ "$cur" == -* ]]; then {_words(options)}')
         choices = " ".join(word for one in command.arguments for word in one.choices)
@@ -43,6 +47,10 @@ def bash(tree: Sequence[Command]) -> str:
         lines.append(f"            else {rest}; fi;;")
     lines += ["    esac", "}", "complete -o filenames -F _deltacli deltacli", ""]
     return "\n".join(lines)
+
+
+def _bash_word(text: str) -> str:
+    return f'"{text}"' if " " in text or not text else text
 
 
 _BASH_FILES = 'mapfile -t COMPREPLY < <(compgen -f -- "$cur")'
@@ -65,16 +73,29 @@ def _is_file(option: Parameter) -> bool:
 
 
 def zsh(tree: Sequence[Command]) -> str:
-    lines = ["#compdef deltacli", f"# {_NOTE}", "", "_deltacli() {", "  local -a commands"]
-    lines.append("  commands=(")
-    lines += [f"    {_zsh_quote(f'{one.name}:{one.summary}')}" for one in tree]
+    lines = ["#compdef deltacli", f"# {_NOTE}", ""]
+    by_name = {one.name: one for one in tree}
+    for group in (*reversed(GROUP_BY_NAME), ""):
+        lines += _zsh_group(group, by_name)
+    lines += ['if [ "$funcstack[1]" = "_deltacli" ]; then']
+    lines += ['  _deltacli "$@"', "else", "  compdef _deltacli deltacli", "fi", ""]
+    return "\n".join(lines)
+
+
+def _zsh_group(group: str, tree: Mapping[str, Command]) -> list[str]:
+    """The function that completes the commands of a group; the root's name is empty."""
+    rows = below(group)
+    lines = [f"{_zsh_function(group)}() {{", "  local -a commands", "  commands=("]
+    lines += [f"    {_zsh_quote(f'{one.name.split()[-1]}:{one.help}')}" for one in rows]
     lines += [
         "  )",
         "  local context state state_descr line",
         "  typeset -A opt_args",
         "  _arguments -C \\",
         "    '(- *)'{-h,--help}'[Show this message and exit.]' \\",
-        "    '(- *)'{-V,--version}'[Show the version.]' \\",
+    ]
+    lines += [] if group else ["    '(- *)'{-V,--version}'[Show the version.]' \\"]
+    lines += [
         "    '1: :->command' \\",
         "    '*:: :->arguments'",
         "  case $state in",
@@ -82,16 +103,22 @@ def zsh(tree: Sequence[Command]) -> str:
         "    arguments)",
         "      case $words[1] in",
     ]
-    for command in tree:
-        lines.append(f"        {command.name})")
+    for row in rows:
+        lines.append(f"        {row.name.split()[-1]})")
+        if isinstance(row, GroupRow):
+            lines.append(f"          {_zsh_function(row.name)} ;;")
+            continue
+        command = tree[row.name]
         lines.append("          _arguments -s \\")
         specs = [spec for option in command.options for spec in _zsh_option(option)]
         specs += [_zsh_argument(argument) for argument in command.arguments]
         lines += [f"            {spec} \\" for spec in specs[:-1]]
         lines += [f"            {specs[-1]} ;;"]
-    lines += ["      esac ;;", "  esac", "}", "", 'if [ "$funcstack[1]" = "_deltacli" ]; then']
-    lines += ['  _deltacli "$@"', "else", "  compdef _deltacli deltacli", "fi", ""]
-    return "\n".join(lines)
+    return [*lines, "      esac ;;", "  esac", "}", ""]
+
+
+def _zsh_function(group: str) -> str:
+    return "_".join(["_deltacli", *group.split()])
 
 
 def _zsh_option(option: Parameter) -> list[str]:
@@ -115,24 +142,32 @@ def _zsh_quote(text: str) -> str:
 
 
 def fish(tree: Sequence[Command]) -> str:
-    names = " ".join(one.name for one in tree)
     lines = [f"# {_NOTE}", "complete -c deltacli -f"]
+    for group in ("", *GROUP_BY_NAME):
+        words = " ".join(one.name.split()[-1] for one in below(group))
+        within = _fish_seen(group)
+        within += f"{'; and ' if within else ''}not __fish_seen_subcommand_from {words}"
+        for row in below(group):
+            lines.append(
+                f"complete -c deltacli -n '{within}' -a {row.name.split()[-1]} "
+                f"-d {_fish_quote(row.help)}"
+            )
+        if not group:
+            lines.append(
+                f"complete -c deltacli -n '{within}' -l version -s V -d 'Show the version.'"
+            )
     for command in tree:
-        lines.append(
-            f"complete -c deltacli -n '__fish_use_subcommand' -a {command.name} "
-            f"-d {_fish_quote(command.summary)}"
-        )
-    lines.append(
-        f"complete -c deltacli -n 'not __fish_seen_subcommand_from {names}' "
-        "-l version -s V -d 'Show the version.'"
-    )
-    for command in tree:
-        seen = f"complete -c deltacli -n '__fish_seen_subcommand_from {command.name}'"
+        seen = f"complete -c deltacli -n '{_fish_seen(command.name)}'"
         lines += [f"{seen} {_fish_option(option)}" for option in command.options]
         for argument in command.arguments:
             choices = " ".join(argument.choices)
             lines.append(f"{seen} -a '{choices}'" if choices else f"{seen} -F")
     return "\n".join([*lines, ""])
+
+
+def _fish_seen(name: str) -> str:
+    """The condition that all words of a name were typed."""
+    return "; and ".join(f"__fish_seen_subcommand_from {word}" for word in name.split())
 
 
 def _fish_option(option: Parameter) -> str:

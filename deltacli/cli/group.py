@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from deltacli import __version__
-from deltacli.cli.registry import BY_NAME, COMMANDS, CommandRow
+from deltacli.cli.registry import CommandRow, GroupRow, below
 from deltacli.errors import EXIT_CODES
 
 _HELP_NAMES = {"help_option_names": ["-h", "--help"]}
@@ -19,25 +19,32 @@ _HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 class LazyGroup(TyperGroup):
     """Lists the commands from the registry; a command's module is imported to run it."""
 
+    path = ""
     _showing_help = False
 
+    @property
+    def _rows(self) -> dict[str, CommandRow | GroupRow]:
+        return {row.name.split()[-1]: row for row in below(self.path)}
+
     def list_commands(self, ctx: Any) -> list[str]:
-        return [row.name for row in COMMANDS]
+        return list(self._rows)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        row = BY_NAME.get(cmd_name)
+        row = self._rows.get(cmd_name)
         if row is None:
             return None
         if self._showing_help:
-            return TyperCommand(row.name, help=row.help, rich_help_panel=row.panel)
-        return load_command(row)
+            # Within a group, what all its commands have in common says nothing.
+            panel = "Commands" if self.path else row.panel
+            return TyperCommand(cmd_name, help=row.help, rich_help_panel=panel)
+        return load_group(row) if isinstance(row, GroupRow) else load_command(row)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         # Typer proposes names only from its own table of commands.
-        if args and args[0] not in BY_NAME and not args[0].startswith("-"):
+        if args and args[0] not in self._rows and not args[0].startswith("-"):
             from difflib import get_close_matches
 
-            close = get_close_matches(args[0], BY_NAME, n=1)
+            close = get_close_matches(args[0], self._rows, n=1)
             suggestion = f" Did you mean {close[0]!r}?" if close else ""
             ctx.fail(f"No such command {args[0]!r}.{suggestion}")
         return super().resolve_command(ctx, args)
@@ -51,6 +58,27 @@ class LazyGroup(TyperGroup):
 
 
 @cache
+def load_group(row: GroupRow) -> Any:
+    """A group of commands, as lazy as the root."""
+    kind = type("Group", (LazyGroup,), {"path": row.name})
+    app = typer.Typer(
+        cls=kind,
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        context_settings=_HELP_NAMES,
+    )
+
+    @app.callback(help=row.help)
+    def group() -> None:
+        pass
+
+    built = typer.main.get_command(app)
+    built.name = row.name.split()[-1]
+    return built
+
+
+@cache
 def load_command(row: CommandRow) -> Any:
     """The command of a registry row, as Typer builds it."""
     from deltacli.cli.options import ALL_COMMON, with_common_options
@@ -61,21 +89,22 @@ def load_command(row: CommandRow) -> Any:
     formats = getattr(module, "FORMATS", Format)
     callback = with_common_options(getattr(module, row.module), common, formats)
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    word = row.name.split()[-1]
     single.command(
-        row.name,
+        word,
         help=_help_text(callback.__doc__ or "", getattr(module, "EXAMPLES", ())),
         short_help=row.help,
         context_settings=_HELP_NAMES,
         rich_help_panel=row.panel,
     )(callback)
     command: Any = typer.main.get_command(single)
-    command.name = row.name
+    command.name = word
     for parameter in command.params:
         if parameter.param_type_name == "option":
             # The reference lists the variables; in --help they would drown the text.
             parameter.show_envvar = False
             long_name = max(parameter.opts, key=len).removeprefix("--")
-            own = f"DELTACLI_{row.name}_{long_name}".upper().replace("-", "_")
+            own = f"DELTACLI_{row.name}_{long_name}".upper().replace("-", "_").replace(" ", "_")
             parameter.envvar = parameter.envvar or own
     return command
 

@@ -7,8 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CommandRow:
+    """A command; the words of its name before the last are those of its group."""
+
     name: str
     module: str
+    panel: str
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """Commands whose names begin alike."""
+
+    name: str
     panel: str
     help: str
 
@@ -21,7 +32,45 @@ COMMANDS: tuple[CommandRow, ...] = (
     CommandRow("checkpoint", "checkpoint", "Maintain", "Write a checkpoint; clean up the log."),
     CommandRow("vacuum", "vacuum", "Maintain", "Delete files that no kept version needs."),
     CommandRow("widen-type", "widen_type", "Change", "Widen the types of columns."),
+    CommandRow("share serve", "share_serve", "Share", "Serve tables to recipients."),
+    CommandRow("share check", "share_check", "Share", "Open every shared table."),
+    CommandRow(
+        "share recipient add", "share_recipient_add", "Share", "Give a new recipient a profile."
+    ),
+    CommandRow("share recipient list", "share_recipient_list", "Share", "List the recipients."),
+    CommandRow(
+        "share recipient rotate", "share_recipient_rotate", "Share", "Give a recipient a new token."
+    ),
+    CommandRow(
+        "share recipient revoke",
+        "share_recipient_revoke",
+        "Share",
+        "Void a recipient's tokens.",
+    ),
+    CommandRow(
+        "share recipient grant",
+        "share_recipient_grant",
+        "Share",
+        "Grant or take back shares.",
+    ),
     CommandRow("completion", "completion", "Set up", "Print the completion script of a shell."),
     CommandRow("doctor", "doctor", "Set up", "Show versions, engines and storage drivers."),
 )
 BY_NAME = {row.name: row for row in COMMANDS}
+GROUPS: tuple[GroupRow, ...] = (
+    GroupRow("share", "Share", "Share tables by the Delta Sharing protocol."),
+    GroupRow("share recipient", "Share", "Look after those who may read shared tables."),
+)
+GROUP_BY_NAME = {row.name: row for row in GROUPS}
+
+
+def below(group: str) -> tuple[CommandRow | GroupRow, ...]:
+    """The commands and groups right below a group, in order; the root's name is empty."""
+    found: dict[str, CommandRow | GroupRow] = {}
+    for row in COMMANDS:
+        if group and not row.name.startswith(f"{group} "):
+            continue
+        word, *rest = row.name.removeprefix(group).split()
+        name = f"{group} {word}".strip()
+        found.setdefault(name, GROUP_BY_NAME[name] if rest else row)
+    return tuple(found.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -79,6 +79,7 @@ def _records_of(texts: Any) -> Any:
     return pc.replace_with_mask(found, odd, pa.array(parsed, pa.int64()))
 
 
+_NULL = pa.scalar(None, pa.string())
 _MUST_ESCAPE = b'"\\' + bytes(range(32)) + b"\x7f"
 
 
@@ -99,6 +100,27 @@ def json_strings(texts: Any) -> Any:
         ]
         return pa.array(quoted, pa.string())
     return pc.binary_join_element_wise('"', texts, '"', "")
+
+
+def partition_objects(columns: Any, keys: Mapping[str, str]) -> Any:
+    """The partition values of add rows as JSON objects: names in them -> keys in the log."""
+    count = columns.num_rows
+    if not keys:
+        return pc.if_else(pa.nulls(count, pa.bool_()).fill_null(True), "{}", _NULL)
+    values = columns.column("partitionValues")
+    # With one value a row, the values lie in one column already.
+    single = len(keys) == 1 and not values.null_count and len(values.items) == count
+    pieces: list[Any] = []
+    for position, (name, key) in enumerate(keys.items()):
+        one = values.items if single else pc.map_lookup(values, key, "first")
+        if pc.any(pc.equal(one, "")).as_py():
+            one = pc.if_else(pc.equal(one, ""), _NULL, one)
+        comma = "{" if position == 0 else ","
+        pieces += [
+            f"{comma}{json_text.dump(name).decode()}:",
+            pc.fill_null(json_strings(one), "null"),
+        ]
+    return pc.binary_join_element_wise(*pieces, "}", "")
 
 
 def fit(column: Any, kind: Any) -> Any:

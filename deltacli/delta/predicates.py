@@ -26,6 +26,7 @@ TIMESTAMP = re.compile(
     + r"(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
     + r"(?:Z|[-+][0-9]{2}:[0-9]{2})?)?"
 )
+_ESCAPED = re.compile(r"''|\\.", re.DOTALL)
 _MOST_DIGITS = 38
 _RESERVED = {"and", "or", "not", "in", "is", "null", "between", "like", "true", "false"}
 
@@ -204,8 +205,8 @@ class _Parser:
             )
         if self.take("like"):
             pattern = self.literal()
-            if not isinstance(pattern, str):
-                raise NotSimple("LIKE takes a text")
+            if not isinstance(pattern, str) or "\\" in pattern:
+                raise NotSimple("LIKE takes a text without escapes")
             return Like(left, pattern)
         return None
 
@@ -238,6 +239,8 @@ class _Parser:
             _, quoted = self.tokens[self.position]
             self.position += 1
             return Literal(_moment(lowered, _text(quoted)))
+        if lowered == "cast" and self.take("("):
+            return self.cast()
         if lowered in _RESERVED or self.word() == "(":
             raise NotSimple(f"{text!r} is not expected")
         path = [_name(text)]
@@ -248,6 +251,23 @@ class _Parser:
             self.position += 1
             path.append(_name(text))
         return Column(tuple(path))
+
+    def cast(self) -> Literal:
+        """A value given as a text with its type, the way that Spark writes conditions."""
+        value = self.literal()
+        self.expect("as")
+        kind = self.word()
+        self.position += 1
+        self.expect(")")
+        if isinstance(value, str) and kind in ("date", "timestamp"):
+            return Literal(_moment(kind, value))
+        if value is None or (kind == "string" and isinstance(value, str)):
+            return Literal(value)
+        if kind in ("int", "integer", "bigint", "long") and type(value) is int:
+            bits = 31 if kind.startswith("int") else 63
+            if -(2**bits) <= value < 2**bits:
+                return Literal(value)
+        raise NotSimple(f"a cast to {kind or 'this type'}")
 
     def _has_more(self) -> bool:
         return self.position < len(self.tokens)
@@ -273,10 +293,13 @@ def _number(text: str) -> int | Decimal | float:
 
 
 def _text(quoted: str) -> str:
-    inner = quoted[1:-1].replace("''", "'")
-    if "\\" in inner:
+    return _ESCAPED.sub(_unescaped, quoted[1:-1])
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    if match[0] not in ("''", r"\'", r"\\"):
         raise NotSimple("escapes in texts")
-    return inner
+    return match[0][1]
 
 
 def _name(text: str) -> str:

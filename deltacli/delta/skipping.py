@@ -28,6 +28,8 @@ from deltacli.delta.schema import DataType, Field, Primitive, Struct
 _TRUE, _FALSE, _NULL = 1, 2, 4
 _ANY = _TRUE | _FALSE | _NULL
 _INTEGERS = ("byte", "short", "integer", "long")
+# Collated texts, and those padded or cut to a length, do not compare as their characters do.
+_OWN_ORDER = {"__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING"}
 # Statistics of times are cut to milliseconds, and a condition's time without a zone is in
 # that of whoever decides it (ST-2).
 _SLACK = timedelta(hours=26)
@@ -61,16 +63,9 @@ class FileFacts:
         field, physical = self._find(column)
         if field is None or not isinstance(field.type, Primitive):
             return None
-        kind = "decimal" if field.type.decimal else field.type.name
-        if kind == "double" and _was_float(field):
-            kind = "float"
+        kind = _kind_of(field, field.type)
         if len(column.path) == 1 and field.name in self.partition:
-            value = _typed(self.partition[field.name], kind)
-            if value is None and self.partition[field.name] is not None:
-                return None
-            is_nan = isinstance(value, float) and value != value
-            low, high = _bounds(value, value, kind)
-            return Facts(kind, low, high, value is None, value is not None, is_nan)
+            return _of_partition(self.partition[field.name], kind)
         if self.stats is None:
             return None
         low = _inside(self.stats.get("minValues"), physical)
@@ -81,6 +76,9 @@ class FileFacts:
         can_be_null = nulls != 0 or type(nulls) is not int
         all_null = type(nulls) is int and type(rows) is int and nulls == rows and is_tight
         low, high = _bounds(_typed(low, kind), _typed(high, kind), kind)
+        if kind == "string" and high is not None:
+            # Some writers cut the greatest text and do not raise what is left (ST-1).
+            high += "\U0010ffff"
         return Facts(
             kind,
             low,
@@ -119,6 +117,12 @@ def may_match(
     """Whether some row of the file may make the condition true."""
     facts = FileFacts(schema, partition, stats, is_mapped)
     return bool(_outcomes(condition, facts) & _TRUE)
+
+
+def always_matches(condition: Condition, schema: Struct, partition: Mapping[str, Any]) -> bool:
+    """Whether every row with these partition values makes the condition true."""
+    facts = FileFacts(schema, partition, None, is_mapped=False)
+    return _outcomes(condition, facts) == _TRUE
 
 
 def _outcomes(condition: Condition, facts: FileFacts) -> int:
@@ -177,7 +181,7 @@ def _compared(sign: str, known: Facts, value: Any) -> int:
     if not known.can_be_value:
         return _NULL
     other = _typed(value, known.kind)
-    if other is None or isinstance(value, bool):
+    if other is None or isinstance(value, bool) != (known.kind == "boolean"):
         return _ANY
     low, high = known.low, known.high
     may_be_less = low is None or low < other
@@ -222,6 +226,8 @@ def _typed(value: Any, kind: str) -> Any:
             return None if number is None or number != number else number
         if kind == "string":
             return value if type(value) is str else None
+        if kind == "boolean":
+            return value if isinstance(value, bool) else None
         if kind == "date":
             if isinstance(value, datetime):
                 return None
@@ -236,6 +242,28 @@ def _typed(value: Any, kind: str) -> Any:
 def _moment(value: Any) -> datetime:
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _kind_of(field: Field, data_type: Primitive) -> str:
+    """What the column's values compare as."""
+    if _OWN_ORDER & field.metadata.keys():
+        return "text in an order of its own"
+    if data_type.decimal:
+        return "decimal"
+    return "float" if data_type.name == "double" and _was_float(field) else data_type.name
+
+
+def _of_partition(own: Any, kind: str) -> Facts | None:
+    """The facts of a partition column: one value, or null for all rows."""
+    if own is None:
+        return Facts(kind, can_be_value=False)
+    if isinstance(own, float) and own != own:
+        return Facts(kind, can_be_null=False, has_nan=True)
+    value = _typed(own, kind)
+    if value is None:
+        return None
+    low, high = _bounds(value, value, kind)
+    return Facts(kind, low, high, can_be_null=False)
 
 
 def _was_float(field: Field) -> bool:

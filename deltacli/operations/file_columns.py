@@ -13,15 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.delta import json_text
-from deltacli.delta.columns import contains_any, json_strings, record_counts
+from deltacli.delta.columns import contains_any, partition_objects, record_counts
 from deltacli.delta.engine import FileBatch
 from deltacli.delta.paths import file_location
 from deltacli.delta.stats import parse_stats
 from deltacli.operations.file_names import FileNames, vector_row
 from deltacli.operations.records import Columns
 from deltacli.units import iso_time
-
-_NULL = pa.scalar(None, pa.string())
 
 
 def file_columns(batch: FileBatch, names: FileNames, wanted: tuple[str, ...]) -> Columns | None:
@@ -119,23 +117,7 @@ _YEAR_10000_MS = 253_402_300_800_000
 
 def _partition_texts(columns: Any, names: FileNames) -> Any:
     """partitionValues as JSON objects, in the table's column order."""
-    count = columns.num_rows
-    if not names.partition_columns:
-        return pc.if_else(pa.nulls(count, pa.bool_()).fill_null(True), "{}", _NULL)
-    values = columns.column("partitionValues")
-    # With one value a row, the values lie in one column already.
-    single = len(names.physical) == 1 and not values.null_count and len(values.items) == count
-    pieces: list[Any] = []
-    for position, (logical, physical) in enumerate(names.physical.items()):
-        one = values.items if single else pc.map_lookup(values, physical, "first")
-        if pc.any(pc.equal(one, "")).as_py():
-            one = pc.if_else(pc.equal(one, ""), _NULL, one)
-        comma = "{" if position == 0 else ","
-        pieces += [
-            f"{comma}{json_text.dump(logical).decode()}:",
-            pc.fill_null(json_strings(one), "null"),
-        ]
-    return pc.binary_join_element_wise(*pieces, "}", "")
+    return partition_objects(columns, names.physical if names.partition_columns else {})
 
 
 def _stats_texts(texts: Any) -> Any:

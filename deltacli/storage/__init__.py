@@ -114,6 +114,12 @@ class LogStore(Protocol):
     def look_at_files(self, paths: Sequence[str]) -> list[tuple[int, int | None] | None]:
         """Size and modification time of each plain file, as `look`; None for anything else."""
 
+    def sign(self, path: str, seconds: int) -> str:
+        """A URL that reads the file for so long, without credentials.
+
+        Raises Refused where the storage has no such URLs, or they cannot be made here.
+        """
+
     def file_path(self, path: str) -> str | None:
         """Where the file lies on this machine's file system, if it does."""
 
@@ -284,6 +290,11 @@ def _first_hidden(folder: str, hides: Callable[[str], bool]) -> tuple[str, str] 
             return "/".join(above), part
         above.append(part)
     return None
+
+
+def no_signed_urls(location: str) -> Refused:
+    """What `sign` raises where there are no such URLs."""
+    return Refused("this storage has no signed URLs", hint="serve its files", location=location)
 
 
 def scratch_file(path: str) -> str:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING
 
 from deltacli.errors import AlreadyExists, FileMissing, StorageError
-from deltacli.storage import Walked, delete_one_by_one
+from deltacli.storage import Walked, delete_one_by_one, no_signed_urls
 
 if TYPE_CHECKING:
     from deltacli.storage.ahead import WalkAhead
@@ -184,6 +184,9 @@ class LocalStore:
             whole = os.path.join(root, folder) if folder else root
             is_real = self._real[folder] = os.path.realpath(whole) == whole
         return is_real
+
+    def sign(self, path: str, seconds: int) -> str:
+        raise no_signed_urls(self.location)
 
     def file_path(self, path: str) -> str | None:
         return self._path(path)

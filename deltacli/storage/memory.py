@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from typing import IO
 
 from deltacli.errors import AlreadyExists, FileMissing, StorageError
-from deltacli.storage import Walked, delete_one_by_one, group_by_folder, scratch_file
+from deltacli.storage import (
+    Walked,
+    delete_one_by_one,
+    group_by_folder,
+    no_signed_urls,
+    scratch_file,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,9 @@ class MemoryStore:
     def look_at_files(self, paths: Sequence[str]) -> list[tuple[int, int | None] | None]:
         entries = map(self.look, paths)
         return [None if one is None else (one.size, one.modified_ms) for one in entries]
+
+    def sign(self, path: str, seconds: int) -> str:
+        raise no_signed_urls(self.location)
 
     def file_path(self, path: str) -> str | None:
         return None

@@ -27,6 +27,7 @@ from deltacli.storage import (
     Walked,
     delete_one_by_one,
     group_by_folder,
+    no_signed_urls,
     retrying,
     scratch_file,
 )
@@ -198,6 +199,20 @@ class RemoteStore:
     def stat(self, path: str) -> RemoteEntry:
         self._fs.invalidate_cache()
         return self._run(path, lambda: _entry(self._fs.info(self._path(path))))
+
+    def sign(self, path: str, seconds: int) -> str:
+        # The older signatures of Google's are not known to all readers.
+        more = {"version": "v4"} if self.scheme == "gs" else {}
+        try:
+            return str(self._fs.sign(self._path(path), expiration=seconds, **more))
+        except NotImplementedError:
+            raise no_signed_urls(self.location) from None
+        except Exception as exc:
+            raise Refused(
+                f"no URL can be signed: {_first_line(exc)}",
+                hint="signing needs an account key or a service account's key",
+                location=self.location,
+            ) from exc
 
     def file_path(self, path: str) -> str | None:
         return None

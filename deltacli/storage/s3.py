@@ -11,7 +11,9 @@ from deltacli.errors import StorageError
 from deltacli.storage.remote import RemoteEntry, RemoteFile, RemoteStore, millis
 
 # Without these, a dead endpoint keeps a command waiting for minutes.
-_S3_CONFIG = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}
+_TIMEOUTS = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}
+# Older signatures in URLs are not accepted everywhere.
+_S3_CONFIG = {**_TIMEOUTS, "signature_version": "s3v4"}
 
 _KEYS_A_REQUEST = 1000
 _DELETE_ATTEMPTS = 5

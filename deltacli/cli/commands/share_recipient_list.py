@@ -1,0 +1,21 @@
+"""`deltacli share recipient list`."""
+
+from __future__ import annotations
+
+from deltacli.cli.options import CommonOptions
+from deltacli.cli.session import Session
+from deltacli.cli.sharing import ConfigOpt
+
+EXAMPLES = (("deltacli share recipient list -c shares.yaml", ""),)
+
+
+def share_recipient_list(options: CommonOptions, config: ConfigOpt) -> None:
+    """List the recipients with what was granted to them and when their tokens end.
+
+    Of a token, its last four characters are known.
+    """
+    from deltacli.operations.share_recipients import list_recipients, open_registry
+    from deltacli.sharing.server.config import load_config
+
+    session = Session(options)
+    session.show(list_recipients(open_registry(load_config(config), session.now_ms)))

@@ -1,0 +1,411 @@
+"""The ASGI application: routes, who calls, limits, and answers as streams of lines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from deltacli.errors import DeltaCliError
+from deltacli.sharing.capabilities import HEADER, answered
+from deltacli.sharing.server.answers import Answer
+from deltacli.sharing.server.downloads import Download, open_download
+from deltacli.sharing.server.failures import Failure, missing
+from deltacli.sharing.server.http import (
+    NDJSON,
+    Gone,
+    Message,
+    Receive,
+    Request,
+    Response,
+    Send,
+    failure_response,
+    header_list,
+    json_response,
+    send_response,
+)
+from deltacli.sharing.server.limits import Guard
+from deltacli.sharing.server.lines import failed
+from deltacli.sharing.server.links import FILES, void_link
+from deltacli.sharing.server.openapi import description
+from deltacli.sharing.server.service import Caller, Service
+from deltacli.sharing.server.tables import explained
+from deltacli.sharing.server.telemetry import AuditLog, Metrics, audit_entry, report
+
+T = TypeVar("T")
+
+VERSION_HEADER = "delta-table-version"
+_FIRST_CHUNK, _MOST_CHUNK = 1 << 13, 1 << 18
+_THREADS = min(32, 4 + 2 * (os.cpu_count() or 1))
+
+
+class SharingApp:
+    """Serves one service, which may be replaced by another while it runs."""
+
+    def __init__(
+        self,
+        service: Service,
+        base_url: Callable[[Request], str],
+        audit: AuditLog,
+        *,
+        is_debug: bool = False,
+    ):
+        self.service = service
+        self.metrics = Metrics()
+        self.audit = audit
+        self._base_url = base_url
+        self._guard = Guard(service.config.limits)
+        self._is_debug = is_debug
+        # Few threads make the lines of all answers, a chunk of each in turn.
+        self._pool = ThreadPoolExecutor(_THREADS, "answers")
+        self._file_pool = ThreadPoolExecutor(_THREADS, "files")
+
+    def replace(self, service: Service) -> None:
+        """Go on with another configuration; answers that have begun are finished."""
+        self.service = service
+        self._guard = Guard(service.config.limits)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await _lifespan(receive, send)
+            return
+        request = Request(scope, receive)
+        request.facts |= {"requestId": os.urandom(8).hex(), "client": request.client}
+        exchange = _Exchange(send)
+        began = time.monotonic()
+        self.metrics.in_flight += 1
+        try:
+            await self._answer(request, exchange)
+        except Gone:
+            request.facts["status"] = 499
+        finally:
+            self.metrics.in_flight -= 1
+            self._account(request, exchange, time.monotonic() - began)
+
+    async def _answer(self, request: Request, exchange: _Exchange) -> None:
+        """Answer, or give the reason why not; nothing is raised but that the client is gone."""
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                await self._route(request, exchange, stack)
+            return
+        except Failure as error:
+            failure = error
+            cause = error.__cause__
+            if cause is not None:
+                self._report(request, cause)
+        except TimeoutError:
+            failure = Failure(503, "UNAVAILABLE", "the answer took too long", {"retry-after": "5"})
+        except Gone:
+            raise
+        except Exception as error:
+            request_id = request.facts["requestId"]
+            failure = Failure(
+                500, "INTERNAL_ERROR", f"internal error; the server's log has it as {request_id}"
+            )
+            self._report(request, error)
+        request.facts["errorCode"] = failure.code
+        if exchange.status is None:
+            with_body = request.method != "HEAD"
+            await send_response(exchange.send, failure_response(failure), with_body=with_body)
+        elif not exchange.is_complete:
+            await exchange.abort()
+
+    def _report(self, request: Request, error: BaseException) -> None:
+        message = error.message if isinstance(error, DeltaCliError) else repr(error)
+        report(f"error: request {request.facts['requestId']}: {message}")
+        if self._is_debug or not isinstance(error, DeltaCliError):
+            traceback.print_exception(error)
+
+    def _account(self, request: Request, exchange: _Exchange, seconds: float) -> None:
+        facts = request.facts
+        status = facts.setdefault("status", exchange.status or 500)
+        tally = facts.pop("tally", None)
+        if tally is not None:
+            facts |= {"files": tally.files, "fileBytes": tally.bytes}
+        facts |= {"method": request.method, "ms": round(seconds * 1000)}
+        facts["sentBytes"] = exchange.sent
+        route = facts.setdefault("route", "unknown")
+        self.metrics.count(route, status, seconds, facts.get("files") or 0, exchange.sent)
+        self.audit.write(audit_entry(self.service.now_ms(), facts))
+
+    # -- routes --------------------------------------------------------------------------
+
+    async def _route(
+        self, request: Request, exchange: _Exchange, stack: contextlib.AsyncExitStack
+    ) -> None:
+        service = self.service
+        prefix = tuple(one for one in service.config.endpoint.split("/") if one)
+        segments = request.segments
+        if segments[: len(prefix)] != prefix:
+            raise missing("there is nothing here")
+        parts = segments[len(prefix) :]
+        if parts[:1] == (FILES,) and len(parts) == 3:
+            await self._file(request, exchange, parts[1])
+            return
+        if parts == ("openapi.json",):
+            request.facts["route"] = "openapi"
+            _check_method(request, "GET")
+            await send_response(exchange.send, json_response(description(service.config.endpoint)))
+            return
+        caller = await self._in_thread(service.authenticate, request.headers("authorization"))
+        request.facts |= {"recipient": caller.recipient.name, "token": caller.token_hint}
+        stack.enter_context(self._guard.request(caller.recipient.name))
+        # A trailing slash is no other resource.
+        parts = parts[:-1] if parts[-1:] == ("",) else parts
+        match parts:
+            case ("shares",):
+                await self._listing(request, exchange, "shares", service.shares, caller)
+            case ("shares", share):
+                request.facts |= {"route": "share", "share": share}
+                _check_method(request, "GET")
+                body = await self._in_thread(service.share, caller, share)
+                await send_response(exchange.send, json_response(body))
+            case ("shares", share, "schemas"):
+                request.facts["share"] = share
+                await self._listing(request, exchange, "schemas", service.schemas, caller, share)
+            case ("shares", share, "all-tables"):
+                request.facts["share"] = share
+                listing = service.tables
+                await self._listing(request, exchange, "all-tables", listing, caller, share, None)
+            case ("shares", share, "schemas", schema, "tables"):
+                request.facts |= {"share": share, "schema": schema}
+                listing = service.tables
+                await self._listing(request, exchange, "tables", listing, caller, share, schema)
+            case ("shares", share, "schemas", schema, "tables", table, *rest):
+                request.facts |= {"share": share, "schema": schema, "table": table}
+                await self._table(request, exchange, caller, (share, schema, table), rest)
+            case _:
+                raise missing("there is nothing here")
+
+    async def _listing(
+        self,
+        request: Request,
+        exchange: _Exchange,
+        route: str,
+        listing: Callable[..., dict[str, Any]],
+        *arguments: Any,
+    ) -> None:
+        request.facts["route"] = route
+        _check_method(request, "GET")
+        body = await self._in_thread(listing, *arguments, request.parameters)
+        await send_response(exchange.send, json_response(body))
+
+    async def _table(
+        self,
+        request: Request,
+        exchange: _Exchange,
+        caller: Caller,
+        name: tuple[str, str, str],
+        rest: list[str],
+    ) -> None:
+        service, parameters = self.service, request.parameters
+
+        def find() -> Any:
+            return service.find(caller, *name)
+
+        if rest == ["version"] or (not rest and request.method == "HEAD"):
+            request.facts["route"] = "version"
+            _check_method(request, "GET", "HEAD")
+            version = await self._in_thread(lambda: service.version(find(), parameters))
+            request.facts["version"] = version
+            response = Response(200, headers={VERSION_HEADER: str(version)})
+            await send_response(exchange.send, response)
+            return
+        if rest not in (["metadata"], ["query"], ["changes"]):
+            await self._in_thread(find)
+            raise missing("there is nothing here")
+        request.facts["route"] = rest[0]
+        _check_method(request, "POST" if rest == ["query"] else "GET")
+        body = await request.body() if rest == ["query"] else b""
+        asker = service.asker(
+            caller,
+            request.headers(HEADER),
+            request.header("fileidhash"),
+            lambda: self._base_url(request),
+        )
+        if rest == ["metadata"]:
+            plan = lambda: service.metadata(find, parameters, asker)  # noqa: E731
+        elif rest == ["query"]:
+            plan = lambda: service.query(find, body, asker)  # noqa: E731
+        else:
+            plan = lambda: service.changes(find, parameters, asker)  # noqa: E731
+        answer = await self._in_thread(plan)
+        request.facts |= {
+            "version": answer.version,
+            "format": answer.response_format,
+            "tally": answer.tally,
+        }
+        headers = {"content-type": NDJSON, VERSION_HEADER: str(answer.version)}
+        headers[HEADER] = answered(answer.response_format, has_end=answer.has_end)
+        if asker.id_hash:
+            headers["fileidhash"] = asker.id_hash
+        headers |= self._told_hints(answer)
+        await self._stream_lines(request, exchange, answer, headers)
+
+    def _told_hints(self, answer: Answer) -> dict[str, str]:
+        """Whether hints were used: without being told, nobody finds out why one was not."""
+        if answer.hints is None:
+            return {}
+        used, skipped = len(answer.hints.conditions), answer.hints.skipped
+        self.metrics.hints_used += used
+        self.metrics.hints_skipped += len(skipped)
+        reason = f"; reason={skipped[0]}" if skipped else ""
+        text = f"applied={used}; skipped={len(skipped)}{reason}"
+        return {"x-deltacli-hints": text.encode("ascii", "replace").decode()[:200]}
+
+    # -- streams -------------------------------------------------------------------------
+
+    async def _stream_lines(
+        self, request: Request, exchange: _Exchange, answer: Answer, headers: dict[str, str]
+    ) -> None:
+        chunks = _chunks(answer)
+        try:
+            # What fails before the first line is still an answer of its own.
+            first = await self._in_thread(next, chunks, b"")
+            await exchange.start(200, {**headers, "cache-control": "no-store"})
+            await exchange.write(first)
+            await self._pump(request, exchange, chunks, self._pool)
+        finally:
+            # A thread that is still at it when the server ends closes it itself.
+            with contextlib.suppress(ValueError):
+                chunks.close()
+
+    async def _file(self, request: Request, exchange: _Exchange, grant: str) -> None:
+        request.facts["route"] = "file"
+        _check_method(request, "GET", "HEAD", error=void_link())
+        service = self.service
+        wanted = request.header("range") if request.method == "GET" else None
+
+        def opened() -> tuple[str, Download]:
+            found, table = service.file(grant, request.query)
+            name = table.name
+            request.facts |= {
+                "recipient": found.recipient,
+                "share": name.share,
+                "schema": name.schema,
+                "table": name.table,
+            }
+            with explained(name):
+                download = open_download(
+                    table, found.root, found.name, wanted, request.header("if-range")
+                )
+            return found.recipient, download
+
+        recipient, download = await self._in_thread(opened, pool=self._file_pool)
+        with contextlib.closing(download.file), self._guard.download(recipient):
+            await exchange.start(download.status, download.headers)
+            if request.method == "GET":
+                await self._pump(request, exchange, download.chunks(), self._file_pool)
+            else:
+                await exchange.finish()
+
+    async def _pump(
+        self,
+        request: Request,
+        exchange: _Exchange,
+        chunks: Iterator[bytes],
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        """Send all chunks, one made at a time, until the client is gone."""
+        loop = asyncio.get_running_loop()
+        gone = asyncio.ensure_future(request.wait_until_gone())
+        try:
+            while chunk := await loop.run_in_executor(pool, next, chunks, b""):
+                if gone.done():
+                    raise Gone
+                await exchange.write(chunk)
+            await exchange.finish()
+        finally:
+            gone.cancel()
+
+    async def _in_thread(
+        self, work: Callable[..., T], *arguments: Any, pool: ThreadPoolExecutor | None = None
+    ) -> T:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(self.service.config.request_seconds):
+            return await loop.run_in_executor(pool or self._pool, work, *arguments)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._file_pool.shutdown(wait=False, cancel_futures=True)
+        self.audit.close()
+
+
+class _Exchange:
+    """The response side of one request, and how far it has come."""
+
+    def __init__(self, send: Send):
+        self._send = send
+        self.status: int | None = None
+        self.sent = 0
+        self.is_complete = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        else:
+            self.sent += len(message.get("body", b""))
+            self.is_complete = not message.get("more_body", False)
+        try:
+            await self._send(message)
+        except OSError:
+            raise Gone from None
+
+    async def start(self, status: int, headers: dict[str, str]) -> None:
+        await self.send(
+            {"type": "http.response.start", "status": status, "headers": header_list(headers)}
+        )
+
+    async def write(self, chunk: bytes) -> None:
+        await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def finish(self) -> None:
+        await self.send({"type": "http.response.body", "body": b""})
+
+    async def abort(self) -> None:
+        """Break the response off, so that the client sees that it is not whole."""
+        raise Gone
+
+
+def _chunks(answer: Answer) -> Generator[bytes]:
+    """The lines of an answer in pieces that grow: the first ones come at once.
+
+    What goes wrong after the first piece is told by the last line, if there is one.
+    """
+    parts: list[bytes] = []
+    size, most = 0, _FIRST_CHUNK
+    has_begun = False
+    try:
+        for line in answer.lines:
+            parts.append(line)
+            size += len(line)
+            if size >= most:
+                yield b"".join(parts)
+                has_begun = True
+                parts, size, most = [], 0, min(2 * most, _MOST_CHUNK)
+    except Failure as error:
+        if not has_begun or not answer.has_end:
+            raise
+        parts.append(failed(error))
+    if parts:
+        yield b"".join(parts)
+
+
+def _check_method(request: Request, *allowed: str, error: Failure | None = None) -> None:
+    if request.method not in allowed:
+        raise error or Failure(
+            405, "METHOD_NOT_ALLOWED", f"use {' or '.join(allowed)}", {"allow": ", ".join(allowed)}
+        )
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,85 @@
+"""What one recipient may do at once, and in a minute."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from deltacli.sharing.server.config import Limits
+from deltacli.sharing.server.failures import too_many
+
+_MINUTE_S = 60.0
+
+
+@dataclass
+class _Use:
+    """How much a recipient uses: `tokens` are the requests still free at `counted`."""
+
+    tokens: float
+    counted: float
+    requests: int = 0
+    downloads: int = 0
+
+
+class Guard:
+    """Counts by recipient; it is used from one thread."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic):
+        self._limits = limits
+        self._clock = clock
+        self._uses: dict[str, _Use] = {}
+
+    @contextmanager
+    def request(self, recipient: str) -> Iterator[None]:
+        """Room for one request. Raises Failure with the time to wait."""
+        use = self._use(recipient)
+        most = self._limits.concurrent_requests
+        if most and use.requests >= most:
+            raise too_many(f"more than {most} requests at once", 1)
+        self._take(use)
+        use.requests += 1
+        try:
+            yield
+        finally:
+            use.requests -= 1
+            self._forget(recipient, use)
+
+    @contextmanager
+    def download(self, recipient: str) -> Iterator[None]:
+        """Room for one file. Raises Failure."""
+        use = self._use(recipient)
+        most = self._limits.concurrent_downloads
+        if most and use.downloads >= most:
+            raise too_many(f"more than {most} files at once", 1)
+        use.downloads += 1
+        try:
+            yield
+        finally:
+            use.downloads -= 1
+            self._forget(recipient, use)
+
+    def _use(self, recipient: str) -> _Use:
+        known = self._uses.get(recipient)
+        if known is None:
+            rate = self._limits.requests_per_minute
+            known = self._uses[recipient] = _Use(float(rate), self._clock())
+        return known
+
+    def _take(self, use: _Use) -> None:
+        rate = self._limits.requests_per_minute
+        if not rate:
+            return
+        now = self._clock()
+        grown = use.tokens + (now - use.counted) * rate / _MINUTE_S
+        use.tokens, use.counted = min(grown, float(rate)), now
+        if use.tokens < 1:
+            wait_s = (1 - use.tokens) * _MINUTE_S / rate
+            raise too_many(f"more than {rate} requests a minute", math.ceil(wait_s))
+        use.tokens -= 1
+
+    def _forget(self, recipient: str, use: _Use) -> None:
+        if not self._limits.requests_per_minute and not use.requests and not use.downloads:
+            self._uses.pop(recipient, None)

@@ -1,0 +1,101 @@
+"""URLs of files: the storage's own signed ones, or ours that expire and can be revoked.
+
+Ours carry what is needed to serve them and a signature over it (reference 4.3). They have
+only characters that nobody encodes anew, end in the kind of file, and have the key `sp`
+by which common readers know a signed URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from deltacli.errors import Refused
+from deltacli.sharing.server.catalog import TableName
+from deltacli.sharing.server.failures import Failure, forbidden
+from deltacli.sharing.server.seals import Seals, decoded, encoded
+from deltacli.sharing.server.tables import SharedTable
+
+_PURPOSE = "file"
+FILES = "files"
+_GONE = "the URL of the file is not valid, or not any more"
+
+
+@dataclass(frozen=True, slots=True)
+class FileGrant:
+    """What a valid URL of ours stands for."""
+
+    recipient: str
+    share: str
+    schema: str
+    table: str
+    root: int
+    name: str
+
+
+class Links:
+    """Makes the URLs of one answer, for one recipient."""
+
+    def __init__(
+        self,
+        table: SharedTable,
+        recipient: str,
+        *,
+        base_url: Callable[[], str],
+        seals: Seals,
+        now_ms: int,
+        seconds: int,
+    ):
+        self.expires_ms = (now_ms // 1000 + seconds) * 1000
+        self._table = table
+        self._seconds = seconds
+        self._seals = seals
+        self._presigns = [presigns(table, number) for number in range(len(table.roots))]
+        self._prefix = ""
+        if not all(self._presigns):
+            self._prefix = f"{base_url()}/{FILES}/"
+        self._scope = _scope(recipient, table.name)
+        self._until = str(self.expires_ms // 1000)
+
+    def url(self, root: int, name: str, called: str) -> str:
+        """The URL of a file below a root; `called` is the last part of ours."""
+        if self._presigns[root]:
+            return self._table.roots[root].sign(name, self._seconds)
+        grant = encoded(f"{self._scope}{root}\0{name}".encode("utf-8", "surrogateescape"))
+        signature = self._seals.signature(_PURPOSE, f"{grant}.{self._until}".encode())
+        return f"{self._prefix}{grant}/{called}?sp=r&se={self._until}&sig={signature}"
+
+
+def _scope(recipient: str, name: TableName) -> str:
+    return "\0".join((recipient, name.share, name.schema, name.table, ""))
+
+
+def presigns(table: SharedTable, root: int) -> bool:
+    """Whether files of a root are served by the storage itself."""
+    if table.entry.links == "proxy":
+        return False
+    try:
+        table.roots[root].sign("probe.parquet", 60)
+    except Refused:
+        if table.entry.links == "presign":
+            raise
+        return False
+    return True
+
+
+def open_link(seals: Seals, grant: str, query: str, now_ms: int) -> FileGrant:
+    """What a URL of ours grants. Raises Failure, the same for all faults."""
+    fields = dict(parse_qsl(query))
+    until, signature = fields.get("se", ""), fields.get("sig", "")
+    if not seals.is_signature(_PURPOSE, f"{grant}.{until}".encode("utf-8", "replace"), signature):
+        raise void_link()
+    if now_ms >= int(until) * 1000:
+        raise void_link()
+    text = decoded(grant).decode("utf-8", "surrogateescape")
+    recipient, share, schema, table, root, name = text.split("\0", 5)
+    return FileGrant(recipient, share, schema, table, int(root), name)
+
+
+def void_link() -> Failure:
+    return forbidden(_GONE)

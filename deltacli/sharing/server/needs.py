@@ -1,0 +1,124 @@
+"""What a client must know to read an answer right, and so in which format it can be given.
+
+The protocol of the table itself says too much: most features are for those who read the
+log, which no client does (reference 3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from deltacli.delta.actions import Metadata, Protocol
+from deltacli.delta.schema import Primitive, Struct, walk
+from deltacli.sharing.capabilities import DELTA, HEADER, PARQUET, Capabilities
+from deltacli.sharing.server.failures import unsupported
+
+VECTORS, MAPPING, NTZ = "deletionVectors", "columnMapping", "timestampNtz"
+_TYPES = {"timestamp_ntz": (NTZ,), "variant": ("variantType", "variantType-preview")}
+_BY_PREFIX = {
+    "geometry": ("geospatial", "geospatial-dev"),
+    "geography": ("geospatial", "geospatial-dev"),
+}
+_WIDENING = ("typeWidening", "typeWidening-preview")
+_SHREDDING = ("variantShredding", "variantShredding-preview")
+
+
+def needs_of(
+    protocol: Protocol, metadata: Metadata, schema: Struct, *, has_vectors: bool
+) -> frozenset[str]:
+    """The reader features that files of this version need, spelled as in the protocol."""
+    supported = set(protocol.reader_features or ())
+    needs = {VECTORS} if has_vectors else set()
+    if metadata.configuration.get("delta.columnMapping.mode", "none").lower() != "none":
+        needs.add(MAPPING)
+    for _, field in walk(schema):
+        if field.metadata.get("delta.typeChanges"):
+            needs.add(_first(_WIDENING, supported))
+    for name in _type_names(schema):
+        names = _TYPES.get(name) or _BY_PREFIX.get(name.partition("(")[0])
+        if names:
+            needs.add(_first(names, supported))
+        if name == "variant":
+            needs.update(one for one in _SHREDDING if one in supported)
+    return frozenset(needs)
+
+
+def _first(names: tuple[str, ...], supported: set[str]) -> str:
+    return next((name for name in names if name in supported), names[0])
+
+
+def _type_names(schema: Any) -> Iterable[str]:
+    """The names of all simple types, at every depth."""
+    waiting: list[Any] = [schema]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Primitive):
+            yield one.name
+        elif isinstance(one, Struct):
+            waiting += [field.type for field in one.fields]
+        else:
+            inside = (getattr(one, name, None) for name in ("element", "key", "value"))
+            waiting += [kind for kind in inside if kind is not None]
+
+
+def choose_format(client: Capabilities, needs: frozenset[str], *, may_get_vectors: bool) -> str:
+    """The format of an answer. Raises Failure if the client cannot read it right.
+
+    A client that takes both gets Parquet if nothing speaks against it, so that it stays
+    the format that most can read; but a table that may have deletion vectors at its next
+    version is better begun in Delta's.
+    """
+    if not client.formats:
+        raise unsupported(f"the header {HEADER} names no known responseformat: parquet or delta")
+    missing = sorted(one for one in needs if one.lower() not in client.features)
+    if DELTA not in client.formats:
+        if needs:
+            raise unsupported(
+                f"the table needs {', '.join(sorted(needs))}, which the parquet format does not "
+                f"have; ask with the header {_wish(needs)}"
+            )
+        return PARQUET
+    if missing:
+        raise unsupported(
+            f"the client does not know {', '.join(missing)}, which the table needs; "
+            f"ask with the header {_wish(needs)}"
+        )
+    if PARQUET not in client.formats or needs:
+        return DELTA
+    return DELTA if may_get_vectors and VECTORS.lower() in client.features else PARQUET
+
+
+def _wish(needs: frozenset[str]) -> str:
+    features = ",".join(sorted(one.lower() for one in needs))
+    return f"{HEADER}: responseformat=delta;readerfeatures={features}"
+
+
+def told_protocol(needs: frozenset[str]) -> dict[str, Any]:
+    """The smallest protocol that says what a client must know."""
+    if not needs:
+        return {"minReaderVersion": 1, "minWriterVersion": 2}
+    names = sorted(needs)
+    return {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": names,
+        "writerFeatures": names,
+    }
+
+
+def told_configuration(
+    configuration: Mapping[str, str], needs: frozenset[str], *, has_changes: bool
+) -> dict[str, str]:
+    """The table properties that a reader needs; all others are the provider's own affair."""
+    told = {}
+    if MAPPING in needs:
+        names = ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId")
+        told = {name: configuration[name] for name in names if name in configuration}
+    if VECTORS in needs:
+        told["delta.enableDeletionVectors"] = "true"
+    if needs & set(_WIDENING):
+        told["delta.enableTypeWidening"] = "true"
+    if has_changes:
+        told["delta.enableChangeDataFeed"] = "true"
+    return told

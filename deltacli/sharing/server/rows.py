@@ -1,0 +1,100 @@
+"""The files of a version as rows of plain texts, a batch of columns at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from deltacli.delta import json_text
+from deltacli.delta.columns import partition_objects
+from deltacli.delta.engine import FileBatch
+from deltacli.delta.snapshot import Snapshot
+from deltacli.delta.stats import stats_of_struct
+
+_FIELDS = (
+    "path",
+    "partitionValues",
+    "size",
+    "modificationTime",
+    "stats",
+    "stats_parsed",
+    "deletionVector",
+)
+_KEYS = ("path", "partitionValues", "size", "deletionVector")
+
+
+class FileRow(NamedTuple):
+    """A file as the log has it: `partition` is a JSON object, `stats` the text or None."""
+
+    path: str
+    partition: str
+    size: int
+    modified_ms: int
+    stats: str | None
+    vector: Mapping[str, Any] | None
+
+
+def live_rows(
+    snapshot: Snapshot, keys: Mapping[str, str], *, with_stats: bool = True
+) -> Iterator[FileRow]:
+    """The live files; `keys` are the partition columns as the log names them."""
+    names = {key: key for key in keys.values()}
+    for item in snapshot.files("add", _FIELDS if with_stats else _KEYS):
+        if isinstance(item, FileBatch):
+            yield from _of_columns(item.columns, names)
+        else:
+            yield row_of(item, names)
+
+
+def _of_columns(columns: Any, names: Mapping[str, str]) -> Iterator[FileRow]:
+    count, have = columns.num_rows, set(columns.schema.names)
+
+    def texts(name: str) -> list[Any]:
+        return list(columns.column(name).to_pylist()) if name in have else [None] * count
+
+    partitions = (
+        partition_objects(columns, names).to_pylist()
+        if "partitionValues" in have or not names
+        else ["{}"] * count
+    )
+    stats = texts("stats")
+    if "stats_parsed" in have and None in stats:
+        parsed = columns.column("stats_parsed")
+        for position, text in enumerate(stats):
+            if text is None:
+                stats[position] = _stats_text(parsed[position].as_py())
+    times = texts("modificationTime")
+    rows = zip(
+        texts("path"), partitions, texts("size"), times, stats, texts("deletionVector"), strict=True
+    )
+    return map(FileRow._make, rows)
+
+
+def _stats_text(struct: Mapping[str, Any] | None) -> str | None:
+    stats = stats_of_struct(struct)
+    return None if stats is None else json_text.dump(stats).decode()
+
+
+def row_of(body: Mapping[str, Any], names: Mapping[str, str]) -> FileRow:
+    """A file action's body; what is no text where one belongs is left out."""
+    values = dict(body.get("partitionValues") or {})
+    partition = {key: _value(values.get(key)) for key in names}
+    stats = body.get("stats")
+    if not isinstance(stats, str):
+        stats = _stats_text(body.get("stats_parsed"))
+    size, modified_ms = body.get("size"), body.get("modificationTime")
+    return FileRow(
+        body["path"],
+        json_text.dump(partition).decode(),
+        size if type(size) is int else 0,
+        modified_ms if type(modified_ms) is int else 0,
+        stats or None,
+        body.get("deletionVector") or None,
+    )
+
+
+def _value(value: Any) -> str | None:
+    """A partition value; the empty text is null, and numbers of careless writers are texts."""
+    if value is None or value == "":
+        return None
+    return value if isinstance(value, str) else json_text.dump(value).decode()
