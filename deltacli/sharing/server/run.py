@@ -275,74 +275,75 @@ class Running:
 def serve(running: Running, on_ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT; what has begun is finished first."""
     with contextlib.closing(running.app):
-        asyncio.run(_serve(running, on_ready))
+        asyncio.run(Runner(running).serve(on_ready))
 
 
-async def _serve(running: Running, on_ready: Callable[[], None]) -> None:
-    server = _uvicorn(running.app, running.tls)
-    servers = [server]
-    jobs = [(server, running.sockets)]
-    if running.admin_sockets:
-        admin = _uvicorn(AdminApp(running.app), None)
-        servers.append(admin)
-        jobs.append((admin, running.admin_sockets))
-    loop = asyncio.get_running_loop()
-    reloads: set[asyncio.Task[None]] = set()
+class Runner:
+    """The servers of one run, in one event loop."""
 
-    def stop() -> None:
-        for one in servers:
+    def __init__(self, running: Running):
+        self._running = running
+        self._jobs = [(_uvicorn(running.app, running.tls), running.sockets)]
+        if running.admin_sockets:
+            self._jobs.append((_uvicorn(AdminApp(running.app), None), running.admin_sockets))
+        self._reloads: set[asyncio.Task[None]] = set()
+
+    async def serve(self, on_ready: Callable[[], None]) -> None:
+        with self._handling_signals():
+            tasks = [asyncio.ensure_future(one.serve(sockets=own)) for one, own in self._jobs]
+            while not all(one.started for one, _ in self._jobs):
+                await asyncio.sleep(0.01)
+                if any(one.done() for one in tasks):
+                    break
+            else:
+                on_ready()
+            await asyncio.gather(*tasks)
+
+    def stop(self) -> None:
+        """End when all answers are finished; said twice, end at once."""
+        for one, _ in self._jobs:
             one.force_exit = one.should_exit
             one.should_exit = True
 
-    def reload() -> None:
-        task = loop.create_task(_reload(running))
-        reloads.add(task)
-        task.add_done_callback(reloads.discard)
+    def reload(self) -> None:
+        """Take the configuration anew; a bad one changes nothing."""
+        task = asyncio.get_running_loop().create_task(self._reload())
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
 
-    with _handling(loop, stop, reload):
-        tasks = [asyncio.ensure_future(one.serve(sockets=sockets)) for one, sockets in jobs]
-        while not all(one.started for one in servers) and not any(one.done() for one in tasks):
-            await asyncio.sleep(0.01)
-        if not any(one.done() for one in tasks):
-            on_ready()
-        await asyncio.gather(*tasks)
+    async def _reload(self) -> None:
+        running = self._running
+        with contextlib.suppress(StorageError):
+            running.audit.reopen()
+        if running.reload is None:
+            return
+        service = await asyncio.to_thread(try_reload, running.reload)
+        if service is None:
+            running.app.metrics.failed_reloads += 1
+            return
+        running.app.replace(service)
+        running.app.metrics.reloads += 1
+        for warning in service.catalog().warnings:
+            report(f"warning: {warning}")
+        report("note: the configuration was read anew")
 
-
-@contextlib.contextmanager
-def _handling(
-    loop: asyncio.AbstractEventLoop, stop: Callable[[], None], reload: Callable[[], None]
-) -> Iterator[None]:
-    handlers = {signal.SIGINT: stop, signal.SIGTERM: stop}
-    if hasattr(signal, "SIGHUP"):
-        handlers[signal.SIGHUP] = reload
-    added = []
-    try:
-        for number, handler in handlers.items():
-            # Only the main thread of a Unix process has them.
-            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-                loop.add_signal_handler(number, handler)
-                added.append(number)
-        yield
-    finally:
-        for number in added:
-            loop.remove_signal_handler(number)
-
-
-async def _reload(running: Running) -> None:
-    """Take the configuration anew; a bad one changes nothing."""
-    with contextlib.suppress(StorageError):
-        running.audit.reopen()
-    if running.reload is None:
-        return
-    service = await asyncio.to_thread(try_reload, running.reload)
-    if service is None:
-        running.app.metrics.failed_reloads += 1
-        return
-    running.app.replace(service)
-    running.app.metrics.reloads += 1
-    for warning in service.catalog().warnings:
-        report(f"warning: {warning}")
-    report("note: the configuration was read anew")
+    @contextlib.contextmanager
+    def _handling_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        handlers = {signal.SIGINT: self.stop, signal.SIGTERM: self.stop}
+        if hasattr(signal, "SIGHUP"):
+            handlers[signal.SIGHUP] = self.reload
+        added = []
+        try:
+            for number, handler in handlers.items():
+                # Only the main thread of a Unix process has them.
+                with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+                    loop.add_signal_handler(number, handler)
+                    added.append(number)
+            yield
+        finally:
+            for number in added:
+                loop.remove_signal_handler(number)
 
 
 def _uvicorn(app: Any, tls: ssl.SSLContext | None) -> _Server:
