@@ -3,7 +3,7 @@ _deltacli() {
     local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
     local command="" word
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        case "$word" in history|snapshot|validate|head|checkpoint|vacuum|widen-type|completion|doctor) command="$word"; break;; esac
+        case "${command:+$command }$word" in share|"share recipient"|history|snapshot|validate|head|checkpoint|vacuum|widen-type|"share serve"|"share check"|"share recipient add"|"share recipient list"|"share recipient rotate"|"share recipient revoke"|"share recipient grant"|completion|doctor) command="${command:+$command }$word";; esac
     done
     case "$command:$prev" in
         history:--limit|history:-n) COMPREPLY=(); return;;
@@ -88,13 +88,60 @@ _deltacli() {
         widen-type:--fields) COMPREPLY=(); return;;
         widen-type:--tz) COMPREPLY=(); return;;
         widen-type:--storage-option) COMPREPLY=(); return;;
+        "share serve:--config"|"share serve:-c") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share serve:--host") COMPREPLY=(); return;;
+        "share serve:--port") COMPREPLY=(); return;;
+        "share serve:--public-url") COMPREPLY=(); return;;
+        "share serve:--profile-out") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share serve:--expires") COMPREPLY=(); return;;
+        "share serve:--tls-cert") COMPREPLY=(); return;;
+        "share serve:--tls-key") COMPREPLY=(); return;;
+        "share serve:--admin-port") COMPREPLY=(); return;;
+        "share serve:--audit-log") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share serve:--storage-option") COMPREPLY=(); return;;
+        "share check:--config"|"share check:-c") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share check:--output"|"share check:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "share check:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share check:--fields") COMPREPLY=(); return;;
+        "share check:--tz") COMPREPLY=(); return;;
+        "share check:--storage-option") COMPREPLY=(); return;;
+        "share recipient add:--config"|"share recipient add:-c") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share recipient add:--share") COMPREPLY=(); return;;
+        "share recipient add:--expires") COMPREPLY=(); return;;
+        "share recipient add:--profile-out") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share recipient add:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share recipient list:--config"|"share recipient list:-c") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share recipient list:--output"|"share recipient list:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "share recipient list:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share recipient list:--fields") COMPREPLY=(); return;;
+        "share recipient list:--tz") COMPREPLY=(); return;;
+        "share recipient list:--storage-option") COMPREPLY=(); return;;
+        "share recipient rotate:--config"|"share recipient rotate:-c") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share recipient rotate:--grace") COMPREPLY=(); return;;
+        "share recipient rotate:--expires") COMPREPLY=(); return;;
+        "share recipient rotate:--profile-out") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share recipient rotate:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share recipient revoke:--config"|"share recipient revoke:-c") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share recipient revoke:--output"|"share recipient revoke:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "share recipient revoke:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share recipient revoke:--fields") COMPREPLY=(); return;;
+        "share recipient revoke:--tz") COMPREPLY=(); return;;
+        "share recipient revoke:--storage-option") COMPREPLY=(); return;;
+        "share recipient grant:--config"|"share recipient grant:-c") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share recipient grant:--output"|"share recipient grant:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "share recipient grant:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share recipient grant:--fields") COMPREPLY=(); return;;
+        "share recipient grant:--tz") COMPREPLY=(); return;;
+        "share recipient grant:--storage-option") COMPREPLY=(); return;;
         completion:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         doctor:--output|doctor:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         doctor:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         doctor:--fields) COMPREPLY=(); return;;
     esac
     case "$command" in
-        "") COMPREPLY=($(compgen -W "history snapshot validate head checkpoint vacuum widen-type completion doctor --help --version" -- "$cur"));;
+        "") COMPREPLY=($(compgen -W "history snapshot validate head checkpoint vacuum widen-type share completion doctor --help --version" -- "$cur"));;
+        share) COMPREPLY=($(compgen -W "serve check recipient --help" -- "$cur"));;
+        "share recipient") COMPREPLY=($(compgen -W "add list rotate revoke grant --help" -- "$cur"));;
         history)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--limit -n --from --to --operation --chart --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
@@ -115,6 +162,27 @@ _deltacli() {
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         widen-type)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--enable --status --rewrite --drop-feature --dry-run --yes -y --engine --spark-master --spark-conf --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share serve")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --host --port --public-url --profile-out --expires --tls-cert --tls-key --insecure --admin-port --audit-log --storage-option --quiet -q --verbose -v --debug --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share check")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share recipient add")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --share --expires --profile-out --output-file --quiet -q --debug --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share recipient list")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share recipient rotate")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --grace --expires --profile-out --output-file --quiet -q --debug --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share recipient revoke")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share recipient grant")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --take-back --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         completion)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--output-file --debug --help -h" -- "$cur"))

@@ -80,25 +80,29 @@ def _records_of(texts: Any) -> Any:
 
 
 _NULL = pa.scalar(None, pa.string())
-_MUST_ESCAPE = b'"\\' + bytes(range(32)) + b"\x7f"
+_CONTROLS = bytes(range(32)) + b"\x7f"
+_MUST_ESCAPE = b'"\\' + _CONTROLS
 
 
-def needs_escape(texts: Any) -> bool:
+def needs_escape(texts: Any, characters: bytes = _MUST_ESCAPE) -> bool:
     """Whether a string column holds what JSON strings must escape."""
     buffer = texts.buffers()[2]
     if buffer is None:
         return False
     content = buffer.to_pybytes()
-    return len(content.translate(None, _MUST_ESCAPE)) != len(content)
+    return len(content.translate(None, characters)) != len(content)
 
 
 def json_strings(texts: Any) -> Any:
     """A string column as JSON strings; null stays null."""
-    if needs_escape(texts):
+    if needs_escape(texts, _CONTROLS):
         quoted = [
             None if one is None else json_text.dump(one).decode() for one in texts.to_pylist()
         ]
         return pa.array(quoted, pa.string())
+    if needs_escape(texts):
+        texts = pc.replace_substring(texts, "\\", "\\\\")
+        texts = pc.replace_substring(texts, '"', '\\"')
     return pc.binary_join_element_wise('"', texts, '"', "")
 
 

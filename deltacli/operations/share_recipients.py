@@ -54,7 +54,9 @@ def add_recipient(
     """Make a recipient. Raises UsageError if there is one of that name."""
     problem = name_problem(name, may_have_dots=True)
     if problem:
-        raise UsageError(f"the name {name!r} cannot be used: {problem}")
+        raise UsageError(
+            f"the name {name!r} cannot be used: {problem}", hint="use letters, digits, - and _"
+        )
     granted = _known_shares(registry.config, shares)
     with registry.state.changing() as recipients:
         if recipients.named(name) is not None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from deltacli.delta import json_text
 from deltacli.delta.stats import num_records
 from deltacli.sharing.capabilities import Capabilities
 from deltacli.sharing.hints import Hints, read_hints
@@ -237,7 +238,8 @@ class _Plan:
             yield row
             deleted = row.vector.get("cardinality") if row.vector else 0
             if type(deleted) is int:
-                wanted -= max((num_records(row.stats) or 0) - deleted, 0)
+                stats = json_text.load(row.stats) if row.stats else None
+                wanted -= max((num_records(stats) or 0) - deleted, 0)
             if wanted <= 0:
                 return
 

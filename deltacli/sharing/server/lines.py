@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from deltacli.delta import json_text
@@ -19,7 +20,7 @@ from deltacli.sharing.server.needs import (
     told_configuration,
     told_protocol,
 )
-from deltacli.sharing.server.rows import FileRow
+from deltacli.sharing.server.rows import FileRow, is_odd
 from deltacli.sharing.server.tables import SharedTable, strangers
 
 # What of a field's metadata recipients are told in both formats, and where it is needed.
@@ -139,7 +140,8 @@ class FileLines:
         self._table = table
         self._links = links
         self._is_delta = response_format == DELTA
-        self._hash = hashlib.sha256 if (id_hash or response_format) == DELTA else hashlib.md5
+        own_hash = hashlib.sha256 if (id_hash or response_format) == DELTA else hashlib.md5
+        self._hash = partial(own_hash, usedforsecurity=False)
         self._expires = f'"expirationTimestamp":{links.expires_ms}'
 
     @property
@@ -163,7 +165,7 @@ class FileLines:
         self, action: str, row: FileRow, stamp: Stamp | None, *, with_stats: bool
     ) -> bytes:
         file_id = self._id(row.path)
-        stats = f',"stats":{_quoted(row.stats)}' if with_stats and row.stats else ""
+        stats = f',"stats":{row.stats}' if with_stats and row.stats else ""
         return (
             f'{{"{action}":{{"url":"{self._url(row.path, file_id)}","id":"{file_id}",'
             f'"partitionValues":{row.partition},"size":{row.size}{stats}'
@@ -174,7 +176,7 @@ class FileLines:
         self, action: str, row: FileRow, stamp: Stamp | None, deleted_ms: object = None
     ) -> bytes:
         file_id = self._id(row.path)
-        stats = f',"stats":{_quoted(row.stats)}' if action == "add" and row.stats else ""
+        stats = f',"stats":{row.stats}' if action == "add" and row.stats else ""
         vector_id = vector = ""
         if row.vector:
             told, own_id = self._vector(row.vector)
@@ -218,16 +220,12 @@ class FileLines:
         return self._hash(path.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _url(self, path: str, file_id: str) -> str:
-        if "/." not in path and ":" not in path and "%" not in path and path[:1] not in "/.":
+        if not is_odd(path):
             return self._links.url(0, path, f"{file_id}.parquet")
         place = self._table.place_of(path)
         if place is None:
             raise strangers()
         return self._links.url(place.root, place.name, f"{file_id}.parquet")
-
-
-def _quoted(text: str | None) -> str:
-    return json_text.dump(text).decode()
 
 
 def _stamped(stamp: Stamp | None) -> str:

@@ -17,7 +17,7 @@ from deltacli.sharing.server.failures import Failure, forbidden
 from deltacli.sharing.server.seals import Seals, decoded, encoded
 from deltacli.sharing.server.tables import SharedTable
 
-_PURPOSE = "file"
+_PURPOSE = b"file"
 FILES = "files"
 _GONE = "the URL of the file is not valid, or not any more"
 
@@ -55,20 +55,26 @@ class Links:
         self._prefix = ""
         if not all(self._presigns):
             self._prefix = f"{base_url()}/{FILES}/"
-        self._scope = _scope(recipient, table.name)
-        self._until = str(self.expires_ms // 1000)
+        until = str(self.expires_ms // 1000)
+        self._end = f"?sp=r&se={until}&sig="
+        self._signed_end = f".{until}"
+        self._scopes = [_scope(recipient, table.name, root) for root in range(len(table.roots))]
 
     def url(self, root: int, name: str, called: str) -> str:
         """The URL of a file below a root; `called` is the last part of ours."""
         if self._presigns[root]:
             return self._table.roots[root].sign(name, self._seconds)
-        grant = encoded(f"{self._scope}{root}\0{name}".encode("utf-8", "surrogateescape"))
-        signature = self._seals.signature(_PURPOSE, f"{grant}.{self._until}".encode())
-        return f"{self._prefix}{grant}/{called}?sp=r&se={self._until}&sig={signature}"
+        grant = self._scopes[root] + encoded(name.encode("utf-8", "surrogateescape"))
+        signature = self._seals.signature(_PURPOSE, (grant + self._signed_end).encode())
+        return f"{self._prefix}{grant}/{called}{self._end}{signature}"
 
 
-def _scope(recipient: str, name: TableName) -> str:
-    return "\0".join((recipient, name.share, name.schema, name.table, ""))
+def _scope(recipient: str, name: TableName, root: int) -> str:
+    """What comes before the file's name in a grant, the same for all files of an answer."""
+    text = "\0".join((recipient, name.share, name.schema, name.table, str(root), ""))
+    content = text.encode()
+    # Whole groups of three bytes are encoded by themselves.
+    return encoded(b"\0" * (-len(content) % 3) + content)
 
 
 def presigns(table: SharedTable, root: int) -> bool:
@@ -93,7 +99,7 @@ def open_link(seals: Seals, grant: str, query: str, now_ms: int) -> FileGrant:
     if now_ms >= int(until) * 1000:
         raise void_link()
     text = decoded(grant).decode("utf-8", "surrogateescape")
-    recipient, share, schema, table, root, name = text.split("\0", 5)
+    recipient, share, schema, table, root, name = text.lstrip("\0").split("\0", 5)
     return FileGrant(recipient, share, schema, table, int(root), name)
 
 

@@ -37,7 +37,7 @@ from deltacli.sharing.server.failures import invalid, unsupported
 from deltacli.sharing.server.lines import FileLines, Stamp, end_line, metadata_line, protocol_line
 from deltacli.sharing.server.needs import choose_format, needs_of
 from deltacli.sharing.server.requests import Changes, Page, Query
-from deltacli.sharing.server.rows import FileRow, row_of
+from deltacli.sharing.server.rows import FileRow, is_odd, row_of
 from deltacli.sharing.server.sieve import Filter, Partitions
 from deltacli.sharing.server.tables import SharedTable, Version, explained, strangers
 
@@ -158,12 +158,9 @@ class Range:
     def _survey_file(self, key: str, body: Json, found: Survey) -> None:
         path = _path_of(body)
         vector = body.get("deletionVector")
-        if vector:
-            found.has_vectors = True
-            is_inline = vector.get("storageType") == "i"
-            if not is_inline and self.table.vector_place(vector) is None:
-                found.has_strangers = True
-        if self.table.place_of(path) is None:
+        found.has_vectors = found.has_vectors or bool(vector)
+        odd = [path] if is_odd(path) else []
+        if self.table.has_strangers(odd, [vector] if vector else []):
             found.has_strangers = True
         columns = found.shapes[-1].metadata.partition_columns
         told = body.get("partitionValues") or not columns

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import pyarrow.compute as pc
+
 from deltacli.delta import json_text
-from deltacli.delta.columns import partition_objects
+from deltacli.delta.columns import json_strings, partition_objects
 from deltacli.delta.engine import FileBatch
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.stats import stats_of_struct
@@ -24,7 +26,10 @@ _KEYS = ("path", "partitionValues", "size", "deletionVector")
 
 
 class FileRow(NamedTuple):
-    """A file as the log has it: `partition` is a JSON object, `stats` the text or None."""
+    """A file as the log has it, in texts that are put into JSON as they stand.
+
+    `partition` is a JSON object, `stats` a JSON string whose content is the statistics.
+    """
 
     path: str
     partition: str
@@ -46,6 +51,34 @@ def live_rows(
             yield row_of(item, names)
 
 
+def sums_of(snapshot: Snapshot) -> Iterator[tuple[int, int, list[str], list[Any]]]:
+    """Of the live files, some at a time: how many, their bytes, the paths that have to be
+    looked at, and the deletion vectors."""
+    for item in snapshot.files("add", ("path", "size", "deletionVector")):
+        if isinstance(item, FileBatch):
+            columns = item.columns
+            paths = columns.column("path")
+            odd = pc.match_substring_regex(paths, ODD_PATH)
+            vectors: list[Any] = []
+            if "deletionVector" in columns.schema.names:
+                column = columns.column("deletionVector")
+                kinds = pc.struct_field(column, ["storageType"])
+                vectors = column.filter(pc.is_valid(kinds)).to_pylist()
+            size = pc.sum(columns.column("size")).as_py() or 0
+            yield columns.num_rows, size, paths.filter(odd).to_pylist(), vectors
+        else:
+            path, vector = item["path"], item.get("deletionVector")
+            yield 1, item["size"], [path] if is_odd(path) else [], [vector] if vector else []
+
+
+def is_odd(path: str) -> bool:
+    """Whether a path may lead out of the table, or is not its own name: it is rarely so."""
+    return "/." in path or ":" in path or "%" in path or "_delta_log" in path or path[:1] in "/."
+
+
+ODD_PATH = r"/\.|:|%|_delta_log|^[/.]|^$"
+
+
 def _of_columns(columns: Any, names: Mapping[str, str]) -> Iterator[FileRow]:
     count, have = columns.num_rows, set(columns.schema.names)
 
@@ -57,7 +90,7 @@ def _of_columns(columns: Any, names: Mapping[str, str]) -> Iterator[FileRow]:
         if "partitionValues" in have or not names
         else ["{}"] * count
     )
-    stats = texts("stats")
+    stats = json_strings(columns.column("stats")).to_pylist() if "stats" in have else [None] * count
     if "stats_parsed" in have and None in stats:
         parsed = columns.column("stats_parsed")
         for position, text in enumerate(stats):
@@ -72,7 +105,11 @@ def _of_columns(columns: Any, names: Mapping[str, str]) -> Iterator[FileRow]:
 
 def _stats_text(struct: Mapping[str, Any] | None) -> str | None:
     stats = stats_of_struct(struct)
-    return None if stats is None else json_text.dump(stats).decode()
+    return None if stats is None else _quoted(json_text.dump(stats).decode())
+
+
+def _quoted(text: str) -> str:
+    return json_text.dump(text).decode()
 
 
 def row_of(body: Mapping[str, Any], names: Mapping[str, str]) -> FileRow:
@@ -80,15 +117,14 @@ def row_of(body: Mapping[str, Any], names: Mapping[str, str]) -> FileRow:
     values = dict(body.get("partitionValues") or {})
     partition = {key: _value(values.get(key)) for key in names}
     stats = body.get("stats")
-    if not isinstance(stats, str):
-        stats = _stats_text(body.get("stats_parsed"))
+    stats = _quoted(stats) if isinstance(stats, str) else _stats_text(body.get("stats_parsed"))
     size, modified_ms = body.get("size"), body.get("modificationTime")
     return FileRow(
         body["path"],
         json_text.dump(partition).decode(),
         size if type(size) is int else 0,
         modified_ms if type(modified_ms) is int else 0,
-        stats or None,
+        stats,
         body.get("deletionVector") or None,
     )
 

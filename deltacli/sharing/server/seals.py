@@ -25,7 +25,8 @@ def new_key() -> bytes:
 
 def encoded(content: bytes) -> str:
     """URL-safe text without padding."""
-    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+    text = binascii.b2a_base64(content, newline=False).rstrip(b"=").decode()
+    return text.replace("+", "-").replace("/", "_")
 
 
 def decoded(text: str) -> bytes:
@@ -47,20 +48,19 @@ class Seals:
     def __init__(self, key: bytes):
         self._key = key
 
-    def mac(self, purpose: str, content: bytes) -> bytes:
-        message = purpose.encode() + b"\0" + content
-        return hmac.digest(self._key, message, "sha256")[:_MAC_BYTES]
+    def mac(self, purpose: bytes, content: bytes) -> bytes:
+        return hmac.digest(self._key, purpose + b"\0" + content, "sha256")[:_MAC_BYTES]
 
-    def signature(self, purpose: str, content: bytes) -> str:
+    def signature(self, purpose: bytes, content: bytes) -> str:
         return self.mac(purpose, content).hex()
 
-    def is_signature(self, purpose: str, content: bytes, signature: str) -> bool:
+    def is_signature(self, purpose: bytes, content: bytes, signature: str) -> bool:
         known = self.signature(purpose, content).encode()
         return hmac.compare_digest(known, signature.encode("utf-8", "replace"))
 
     def seal(self, purpose: str, body: Mapping[str, Any]) -> str:
         content = json_text.dump(dict(body))
-        return encoded(self.mac(purpose, content) + content)
+        return encoded(self.mac(purpose.encode(), content) + content)
 
     def open(self, purpose: str, text: str) -> dict[str, Any] | None:
         """The body of a sealed text; None if it is not ours, or was changed."""
@@ -69,7 +69,7 @@ class Seals:
         except ValueError:
             return None
         mac, body = content[:_MAC_BYTES], content[_MAC_BYTES:]
-        if not hmac.compare_digest(self.mac(purpose, body), mac):
+        if not hmac.compare_digest(self.mac(purpose.encode(), body), mac):
             return None
         opened = json_text.load(body)
         return opened if isinstance(opened, dict) else None

@@ -8,7 +8,7 @@ from typing import Any
 from deltacli.delta import json_text
 from deltacli.delta.partitions import partition_value
 from deltacli.delta.predicates import Condition, NotSimple, columns_of, parse_condition
-from deltacli.delta.schema import Primitive, Struct
+from deltacli.delta.schema import Primitive, Struct, walk
 from deltacli.delta.skipping import always_matches, may_match
 from deltacli.delta.stats import parse_stats
 from deltacli.errors import Refused
@@ -93,9 +93,16 @@ class Sieve:
             for column in columns_of(condition)
         )
         self._with_statistics = with_statistics and asks_more
+        # Only decimals have more digits than the fast parser keeps.
+        has_decimals = any(
+            isinstance(field.type, Primitive) and field.type.decimal
+            for _, field in walk(partitions.schema)
+        )
+        self._parse = parse_stats if has_decimals else _parse_fast
         self._known: dict[str, bool] = {}
 
     def lets_through(self, partition: str, stats: str | None) -> bool:
+        """Whether a file may match, by its row's texts."""
         known = self._known.get(partition)
         if known is None:
             known = self._may_match(partition, None)
@@ -106,7 +113,7 @@ class Sieve:
 
     def _may_match(self, partition: str, stats: str | None) -> bool:
         values = self._partitions.values(json_text.load(partition))
-        parsed = parse_stats(stats)
+        parsed = None if stats is None else self._parse(json_text.load(stats))
         return all(
             may_match(
                 one,
@@ -117,6 +124,15 @@ class Sieve:
             )
             for one in self._conditions
         )
+
+
+def _parse_fast(text: str | None) -> dict[str, Any] | None:
+    """Statistics whose numbers are 64-bit integers and doubles."""
+    try:
+        stats = json_text.load(text) if text else None
+    except ValueError:
+        return None
+    return stats if isinstance(stats, dict) else None
 
 
 def _remember(known: dict[str, bool], key: str, value: bool) -> None:

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -29,7 +30,7 @@ from deltacli.sharing.server.catalog import TableName
 from deltacli.sharing.server.config import TableEntry
 from deltacli.sharing.server.failures import Failure, invalid, missing, unsupported
 from deltacli.sharing.server.needs import needs_of
-from deltacli.sharing.server.rows import FileRow, live_rows
+from deltacli.sharing.server.rows import FileRow, is_odd, live_rows, sums_of
 from deltacli.sharing.server.sieve import Filter, Partitions
 from deltacli.storage import LogStore, open_store
 from deltacli.units import iso_time
@@ -76,8 +77,9 @@ class SharedTable:
         with self._lock:
             if self._newest is None or self._looked < asked - self._staleness_s:
                 began = time.monotonic()
+                known, self._newest = self._newest, None
                 with explained(self.name):
-                    self._newest = self._refreshed(self._newest)
+                    self._newest = self._refreshed(known)
                 self._looked = began
             found = self._newest
         if found.number < self.entry.start_version:
@@ -87,7 +89,7 @@ class SharedTable:
     def _refreshed(self, known: Version | None) -> Version:
         if known is not None:
             since = list_log(self.store, known.number)
-            if since.latest == known.number and _same_commit(since, known.snapshot.listing):
+            if since.latest == known.number and _stamp(since, known.number) == known.stamp:
                 return known
         return Version(self, load_snapshot(self.store, LocalEngine))
 
@@ -106,7 +108,7 @@ class SharedTable:
         with self._lock:
             known = self._old.get(number)
             # A table made anew has other versions of the same numbers.
-            if known is not None and _same_commit(known.snapshot.listing, newest.listing, number):
+            if known is not None and known.stamp == _stamp(newest.listing, number):
                 self._old.move_to_end(number)
                 return known
         if not newest.rebuildable.get(number):
@@ -128,12 +130,18 @@ class SharedTable:
             raise invalid(f"You can only query table data since version {self.entry.start_version}")
 
     def place_of(self, path: str) -> Place | None:
-        """Where a path of the log lies, if that is below one of the roots."""
+        """Where a path of the log lies, if that is below one of the roots and no file of a log."""
         for number, ground in enumerate(self._grounds):
             name = ground.own_name(path)
             if name is not None:
-                return Place(number, name)
+                return Place(number, name) if "_delta_log" not in name.split("/") else None
         return None
+
+    def has_strangers(self, odd_paths: Sequence[str], vectors: Sequence[Any]) -> bool:
+        """Whether any file or deletion vector of these lies elsewhere."""
+        return any(self.place_of(path) is None for path in odd_paths) or any(
+            one.get("storageType") != "i" and self.vector_place(one) is None for one in vectors
+        )
 
     def vector_place(self, descriptor: object) -> Place | None:
         """The same for the file of a deletion vector."""
@@ -148,13 +156,10 @@ class SharedTable:
         return None
 
 
-def _same_commit(one: LogListing, other: LogListing, number: int | None = None) -> bool:
-    """Whether two listings show the same file as the commit of a version."""
-    number = other.latest if number is None else number
-    a, b = one.commits.get(number), other.commits.get(number)
-    if a is None or b is None:
-        return a is b
-    return (a.size, a.modified_ms) == (b.size, b.modified_ms)
+def _stamp(listing: LogListing, number: int) -> tuple[int, int | None] | None:
+    """Size and time of a version's commit file as they are now: another table has others."""
+    file = listing.commits.get(number)
+    return None if file is None else (file.size, file.modified_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +178,7 @@ class Version:
     def __init__(self, table: SharedTable, snapshot: Snapshot):
         self.table = table
         self.snapshot = snapshot
+        self.stamp = _stamp(snapshot.listing, snapshot.version)
 
     @property
     def number(self) -> int:
@@ -208,19 +214,21 @@ class Version:
     def sums(self) -> Sums:
         files = size = 0
         has_vectors = has_strangers = False
-        place_of = self.table.place_of
-        for row in self.rows(with_stats=False):
-            files += 1
-            size += row.size
-            path = row.path
-            if "/." in path or ":" in path or "%" in path or path[:1] in "/.":
-                has_strangers = has_strangers or place_of(path) is None
-            if row.vector:
-                has_vectors = True
-                is_inline = row.vector.get("storageType") == "i"
-                if not is_inline and self.table.vector_place(row.vector) is None:
-                    has_strangers = True
+        for number, own_size, odd_paths, vectors in self._sums():
+            files += number
+            size += own_size
+            has_vectors = has_vectors or bool(vectors)
+            has_strangers = has_strangers or self.table.has_strangers(odd_paths, vectors)
         return Sums(files, size, has_vectors, has_strangers)
+
+    def _sums(self) -> Iterator[tuple[int, int, list[str], list[Any]]]:
+        if self.filter is None:
+            with explained(self.table.name):
+                yield from sums_of(self.snapshot)
+            return
+        for row in self.rows(with_stats=False):
+            odd_paths = [row.path] if is_odd(row.path) else []
+            yield 1, row.size, odd_paths, [row.vector] if row.vector else []
 
     @cached_property
     def needs(self) -> frozenset[str]:
