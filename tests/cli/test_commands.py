@@ -508,6 +508,6 @@ def test_every_row_of_the_registry_is_a_command(deltacli: Cli) -> None:
     from deltacli.cli.registry import COMMANDS
 
     for row in COMMANDS:
-        result = deltacli(row.name, "--help")
+        result = deltacli(*row.name.split(), "--help")
         assert result.code == 0
         assert "Common options" in result.stdout

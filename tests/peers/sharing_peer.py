@@ -23,6 +23,10 @@ def do(job: dict[str, Any]) -> Any:
     url = f"{job['profile']}#{job['table']}"
     options = job.get("options", {})
     kind = job["do"]
+    if kind == "direct":
+        from deltalake import DeltaTable
+
+        return rows_of(DeltaTable(options["path"], version=options["version"]).to_pandas())
     if kind == "list":
         client = delta_sharing.SharingClient(job["profile"])
         return sorted(f"{one.share}.{one.schema}.{one.name}" for one in client.list_all_tables())
