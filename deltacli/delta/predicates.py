@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 _TOKENS = re.compile(
-    r"""\s*(?:(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])
+    r"""\s*(?:(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?:[lLsSyYdD]|[bB][dD])?)(?![\w.])
     |(?P<text>'(?:[^'\\]|''|\\.)*')
     |(?P<name>[A-Za-z_]\w*|`(?:[^`]|``)+`)
     |(?P<sign><=>|<>|!=|<=|>=|==|[=<>(),.\-]))""",
@@ -285,11 +285,20 @@ def _compare(sign: str, left: Column | Literal, right: Column | Literal) -> Comp
 
 
 def _number(text: str) -> int | Decimal | float:
-    if sum(map(str.isdigit, text)) > _MOST_DIGITS or abs(float(text)) == float("inf"):
+    # Spark marks the type of a number by letters behind it.
+    digits = text.rstrip("lLsSyYdDbB")
+    suffix = text[len(digits) :].lower()
+    if sum(map(str.isdigit, digits)) > _MOST_DIGITS or abs(float(digits)) == float("inf"):
         raise NotSimple("a number beyond all types")
-    if "e" in text.lower():
-        return float(text)
-    return Decimal(text) if "." in text else int(text)
+    if suffix == "bd":
+        return Decimal(digits)
+    if suffix == "d" or "e" in digits.lower():
+        return float(digits)
+    if "." not in digits:
+        return int(digits)
+    if suffix:
+        raise NotSimple("a whole number is expected")
+    return Decimal(digits)
 
 
 def _text(quoted: str) -> str:

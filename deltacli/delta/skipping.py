@@ -34,7 +34,7 @@ _OWN_ORDER = {"__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING"}
 # that of whoever decides it (ST-2).
 _SLACK = timedelta(hours=26)
 # Some writers keep decimals as doubles; floats are kept as the shortest text that gives them.
-_DOUBLE, _FLOAT = Decimal(2) ** -50, 2.0**-22
+_DOUBLE, _FLOAT, _LEAST_FLOAT = Decimal(2) ** -50, 2.0**-22, 2.0**-149
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,8 @@ def _typed(value: Any, kind: str) -> Any:
         if kind in _INTEGERS or kind == "decimal":
             if (isinstance(value, str) and type(value) is str) or isinstance(value, float | date):
                 return None
-            return Decimal(str(value))
+            exact = Decimal(str(value))
+            return exact if exact.is_finite() and abs(exact.adjusted()) < 100 else None
         if kind in ("float", "double"):
             number = None if isinstance(value, date) or type(value) is str else float(str(value))
             return None if number is None or number != number else number
@@ -285,8 +286,8 @@ def _bounds(low: Any, high: Any, kind: str) -> tuple[Any, Any]:
         )
     if kind == "float":
         return (
-            None if low is None else low - abs(low) * _FLOAT,
-            None if high is None else high + abs(high) * _FLOAT,
+            None if low is None else low - abs(low) * _FLOAT - _LEAST_FLOAT,
+            None if high is None else high + abs(high) * _FLOAT + _LEAST_FLOAT,
         )
     return low, high
 

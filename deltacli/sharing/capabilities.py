@@ -36,8 +36,9 @@ def parse_capabilities(values: Sequence[str]) -> Capabilities:
     for piece in text.lower().split(";"):
         key, equals, value = piece.partition("=")
         if equals and "=" not in value:
-            words = (word.strip() for word in value.split(","))
-            found[key.strip()] = tuple(word for word in words if word)
+            words = tuple(word.strip() for word in value.split(",") if word.strip())
+            if words:
+                found[key.strip()] = words
     formats = found.get("responseformat", (PARQUET,))
     return Capabilities(
         tuple(dict.fromkeys(one for one in formats if one in _FORMATS)),

@@ -6,6 +6,7 @@ it, says nothing: it becomes a condition that anything may be (reference 2.3).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -81,6 +82,9 @@ def read_hints(sql: Sequence[str], tree: Any, schema: Struct) -> Hints:
             conditions.append(_of_json(tree, schema))
         except BadHint as error:
             skipped.append(str(error))
+        except (TypeError, ValueError, ArithmeticError):
+            # Whatever somebody sends as a hint, it is no reason to fail.
+            skipped.append("the JSON is no tree of operations")
     return Hints(tuple(conditions), tuple(skipped))
 
 
@@ -143,7 +147,7 @@ class _Reader:
     def condition(self, node: Any, depth: int) -> Condition:
         if depth > _MOST_DEPTH:
             raise BadHint("the JSON is nested too deeply")
-        op = node.get("op") if isinstance(node, Mapping) else None
+        op = _op_of(node)
         if op in ("column", "literal"):
             # A bare boolean is a condition, of which the log says nothing.
             self.leaf(node)
@@ -162,7 +166,7 @@ class _Reader:
             return Not(self.condition(child, depth + 1))
         if op == "isNull":
             (child,) = _exactly(children, 1)
-            if not isinstance(child, Mapping) or child.get("op") != "column":
+            if _op_of(child) != "column":
                 raise BadHint("isNull asks a column")
             name, _ = self.leaf(child)
             column = self.column(name)
@@ -189,11 +193,11 @@ class _Reader:
 
     def leaf(self, node: Any) -> tuple[str, Any]:
         """The name of a column, or the value of a literal, each with nothing in the other."""
-        op = node.get("op") if isinstance(node, Mapping) else None
+        op = _op_of(node)
         if op not in ("column", "literal"):
             raise BadHint("a comparison is between columns and literals")
         kind = node.get("valueType")
-        if kind not in _VALUE_TYPES:
+        if not isinstance(kind, str) or kind not in _VALUE_TYPES:
             raise BadHint("a value type is unknown")
         if op == "literal":
             return "", _literal(node.get("value"), kind)
@@ -211,6 +215,11 @@ class _Reader:
             return None
         path, field = known[0]
         return (Column(path), field.type.name) if isinstance(field.type, Primitive) else None
+
+
+def _op_of(node: Any) -> str:
+    op = node.get("op") if isinstance(node, Mapping) else None
+    return op if isinstance(op, str) else ""
 
 
 def _exactly(children: list[Any], count: int) -> list[Any]:
@@ -237,6 +246,8 @@ def _field(schema: Struct, path: tuple[str, ...]) -> Field | None:
 
 
 _BITS = {"int": 31, "long": 63}
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 
 
 def _literal(text: Any, kind: str) -> Any:
@@ -248,11 +259,13 @@ def _literal(text: Any, kind: str) -> Any:
         if kind == "bool":
             return {"true": True, "false": False}[text.lower()]
         if kind in _BITS:
-            number = int(text) if len(text) <= 20 else 2**64
+            number = int(text) if _WHOLE.fullmatch(text) else 2**64
             if not -(2 ** _BITS[kind]) <= number < 2 ** _BITS[kind]:
                 raise ValueError
             return number
         if kind in ("float", "double"):
+            if not _REAL.fullmatch(text):
+                raise ValueError
             return float(text)
         if kind == "date":
             if not DATE.fullmatch(text):

@@ -247,7 +247,8 @@ def test_a_checker_finds_nothing_that_the_description_does_not_say(
     if not checker.exists():
         pytest.skip(f"no checker: .ci/delta-sharing/install {HOME} puts one there")
     done = subprocess.run(
-        [checker, "run", f"{server.url}/openapi.json", "--header", f"Authorization: Bearer {server.token}",
+        [checker, "run", f"{server.url}/openapi.json",
+         "--header", f"Authorization: Bearer {server.token}",
          "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,"
          "response_headers_conformance,response_schema_conformance",
          "--max-examples", "40", "--seed", "1", "--no-color"],

@@ -40,7 +40,7 @@ def check(seen: Seen) -> None:
     """Raise AssertionError if an answer is none of the protocol's."""
     where = f"{seen.method} {seen.path}: {seen.status}"
     assert seen.status < 500, where
-    if "/files/" in seen.path or seen.method == "HEAD":
+    if "/files/" in seen.path or seen.method == "HEAD" or seen.path.endswith("/openapi.json"):
         return
     if seen.status >= 400:
         body = json.loads(seen.content)

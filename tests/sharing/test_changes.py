@@ -257,8 +257,9 @@ def test_change_data_can_be_kept_back(server: Server) -> None:
 def test_changes_before_the_start_version_are_hidden(server: Server) -> None:
     assert server.changes("since2", "startingVersion=1").status == 400
     assert server.changes("since2", "startingVersion=2").status == 200
-    early = server.changes("since2", "startingTimestamp=2000-01-01T00:00:00Z")
-    assert early.version == 2
+    assert server.changes("since2", "startingTimestamp=2000-01-01T00:00:00Z").status == 400
+    later = server.changes("since2", f"startingTimestamp={iso(times(1) + 1)}")
+    assert later.version == 2
 
 
 def test_deletion_vectors_of_changes_need_deltas_format(server: Server) -> None:
@@ -296,6 +297,114 @@ def test_a_range_whose_commits_are_gone_is_told_so(tmp_path: Path) -> None:
             assert reply.status == 400
             assert "earliest is 2" in reply.json["message"]
         assert server.changes("t", "startingVersion=2").status == 200
+
+
+def test_a_log_may_be_cleaned_up_while_the_newest_version_stays(tmp_path: Path) -> None:
+    start = [commit_info(), protocol(1, 4), metadata(configuration=CDF), add("a")]
+    table = build(tmp_path, "t", start, [add("b")], [add("c")], [add("d")])
+    head = [protocol(1, 4), metadata(configuration=CDF)]
+    table.checkpoint(1, [*head, add("a"), add("b")])
+    with serving(one_share(shared("t", tmp_path / "t"))) as server:
+        assert len(server.query("t").files()) == 4
+        assert len(server.query("t", {"version": 2}).files()) == 3
+        table.checkpoint(3, [*head, *(add(one) for one in "abcd")])
+        for name in ("0.json", "1.json", "1.checkpoint.parquet", "2.json"):
+            number, _, end = name.partition(".")
+            (tmp_path / f"t/_delta_log/{int(number):020}.{end}").unlink()
+        assert len(server.query("t").files()) == 4
+        for reply in (server.query("t", {"version": 2}), server.changes("t", "startingVersion=2")):
+            assert "earliest is 3" in reply.json["message"]
+        assert server.changes("t", "startingVersion=3").status == 200
+
+
+def test_a_renamed_column_is_told_by_the_definition_that_its_files_have(tmp_path: Path) -> None:
+    own = {**CDF, "delta.columnMapping.mode": "name"}
+    mapped = column("b", **{"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "a"})
+    build(
+        tmp_path,
+        "t",
+        [commit_info(), protocol(1, 4), metadata(column("a"), configuration=CDF), add("x")],
+        [commit_info(), protocol(2, 5), metadata(mapped, configuration=own)],
+    )
+    with serving(one_share(shared("t", tmp_path / "t"))) as server:
+        query = "startingVersion=0&endingVersion=0"
+        assert server.changes("t", query).status == 400
+        told = server.changes("t", query, DELTA).lines[1]["metaData"]["deltaMetadata"]
+        assert told["configuration"]["delta.columnMapping.mode"] == "name"
+        assert server.changes("t", f"{query}&includeHistoricalMetadata=true").status == 200
+
+
+def test_pages_of_changes_keep_what_the_first_one_said(tmp_path: Path) -> None:
+    start = [commit_info(), protocol(1, 4), metadata(column("a"), configuration=CDF)]
+    table = build(tmp_path, "t", [*start, add("x"), add("y"), add("z")])
+    with serving(one_share(shared("t", tmp_path / "t"))) as server:
+        first = server.changes("t", "startingVersion=0&maxFiles=1").lines
+        token = first[-1]["endStreamAction"]["nextPageToken"]
+        table.commit(metadata(column("a"), column("b"), configuration=CDF))
+        table.commit(metadata(column("a"), column("b")), add("w"))
+        query = f"startingVersion=0&maxFiles=9&pageToken={token}"
+        assert server.changes("t", query).lines[:2] == first[:2]
+        assert len(server.changes("t", query).files("add")) == 2
+        assert server.changes("t", query, DELTA).status == 400
+        assert server.changes("t", "startingVersion=0").status == 400
+
+
+def test_removed_files_have_the_partition_columns_of_their_time(tmp_path: Path) -> None:
+    fields = (column("p", "string"), column("q", "string"))
+    head = metadata(*fields, partition_by=["p"], configuration=CDF)
+    other = metadata(*fields, partition_by=["q"], configuration=CDF)
+    build(
+        tmp_path,
+        "t",
+        [commit_info(), protocol(1, 4), head, add("p=a/x", partitionValues={"p": "a"})],
+        [commit_info(), other, remove("p=a/x", partitionValues={"p": "a"}),
+         add("q=b/y", partitionValues={"q": "b"})],
+    )  # fmt: skip
+    with serving(one_share(shared("t", tmp_path / "t"))) as server:
+        reply = server.changes("t", "startingVersion=1")
+        assert reply.files("remove")[0]["partitionValues"] == {"p": "a"}
+        assert reply.files("add")[0]["partitionValues"] == {"q": "b"}
+
+
+def test_a_filter_that_stops_fitting_is_told_before_the_first_line(tmp_path: Path) -> None:
+    head = metadata(column("c", "string"), partition_by=["c"], configuration=CDF)
+    files = [add(f"c=US/{one}", partitionValues={"c": "US"}) for one in range(60)]
+    build(
+        tmp_path,
+        "t",
+        [commit_info(), protocol(1, 4), head, *files],
+        [commit_info(), metadata(column("c", "string"), configuration=CDF)],
+        [commit_info(), head],
+    )
+    entry = shared("t", tmp_path / "t", partition_filter="c = 'US'")
+    with serving(one_share(entry)) as server:
+        assert server.query("t", {"startingVersion": 0}).status == 400
+        assert server.query("t", {"startingVersion": 0, "endingVersion": 0}).status == 200
+
+
+def test_vectors_of_files_that_are_not_told_do_not_matter(tmp_path: Path) -> None:
+    build(
+        tmp_path,
+        "t",
+        [commit_info(), features("deletionVectors"), metadata(configuration=CDF), add("a")],
+        [commit_info(), remove("a"), add("a", deletionVector=vector()), cdc("_change_data/x")],
+    )
+    with serving(one_share(shared("t", tmp_path / "t"))) as server:
+        assert len(server.changes("t", "startingVersion=1").files("cdf")) == 1
+        assert server.query("t", {"startingVersion": 1}).status == 400
+
+
+def test_times_stay_when_a_table_stops_keeping_its_own(tmp_path: Path) -> None:
+    own = {**CDF, "delta.enableInCommitTimestamps": "true"}
+    table = TableBuilder(LocalStore(str(tmp_path / "t")))
+    head = [protocol(1, 7, writer_features=["inCommitTimestamp", "changeDataFeed"])]
+    info = commit_info(inCommitTimestamp=times(10))
+    table.commit(info, *head, metadata(configuration=own), add("a"), at_ms=times(0))
+    table.commit(commit_info(), metadata(configuration=CDF), at_ms=times(1))
+    with serving(one_share(shared("t", tmp_path / "t"))) as server:
+        by_version = server.query("t", {"version": 0}).files()[0]["timestamp"]
+        by_change = server.query("t", {"startingVersion": 0}).files("add")[0]["timestamp"]
+        assert by_version == by_change == times(0)
 
 
 def test_times_are_those_of_the_commits_where_a_table_keeps_them(tmp_path: Path) -> None:

@@ -137,6 +137,8 @@ TABLE = "shares: [{name: s, schemas: [{name: d, tables: [%s]}]}]"
         ("", "is not a mapping"),
         ("a: b: c", "line 1 is not YAML"),
         ("a:\n\t- x", "line 2 is not YAML"),
+        ("shares: []\nshares: []", "line 2 is not YAML: the key 'shares' stands twice"),
+        (TABLE % "{name: t, location: x, name: y}", "the key 'name' stands twice"),
         ("port: x", "port is not a whole number"),
         ("port: 70000", "port is not a whole number"),
         ("port: true", "port is not a whole number"),

@@ -282,6 +282,23 @@ def test_sql_as_clients_write_it_is_understood(text: str) -> None:
     assert not keeps(schema, text, None, {"d": "2021-05-28"})
 
 
+def test_numbers_may_be_marked_as_spark_marks_them() -> None:
+    for text in ("x = 5L", "(x = 5S)", "x = 5Y", "x = 5.0BD", "x = 5.0D", "x = 5bd"):
+        assert keeps(LONG, text, of("x", 5, 5))
+    assert not keeps(LONG, "x = 5L", of("x", 6, 9))
+    assert not keeps(DOUBLE, "f < 1.5D", of("f", 2, 3))
+    assert read_hints(["x = 5.5L"], None, LONG).conditions == ()
+
+
+def test_odd_numbers_in_a_log_are_no_reason_to_fail() -> None:
+    schema = schema_of(d="decimal(4,1)")
+    for text in ("NaN", "sNaN", "Infinity", "-Infinity", "1e999999"):
+        assert keeps(schema, "d > 5", None, {"d": text})
+    stats = '{"numRecords":1,"minValues":{"d":1e999999999},"maxValues":{"d":1e999999999}}'
+    assert keeps(schema, "d > 5", stats)
+    assert keeps(schema, "d is null", stats)
+
+
 def test_sql_texts_have_their_escapes() -> None:
     assert keeps(TEXT, r"s = 'it\'s'", None, {"s": "it's"})
     assert keeps(TEXT, "s = 'it''s'", None, {"s": "it's"})
@@ -293,6 +310,9 @@ GARBAGE: list[Any] = [
     '{"op":"equal","children":[]}', '{"op":"and","children":[]}', '{"op":"not","children":5}',
     '{"jsonPredicateHints":{}}', json.dumps(op("equal", col("x", "integer"), lit("5", "integer"))),
     json.dumps(op("equal", col("x", "long"), lit("five", "long"))),
+    json.dumps(op("equal", col("x", "long"), lit("\u0661", "long"))),
+    json.dumps(op("equal", col("x", "double"), lit("1_0", "double"))),
+    '{"op":["x"],"children":[1,2]}', '{"op":{"a":1},"children":[{},{}]}',
     json.dumps(op("equal", col("x", "long"), {"op": "literal", "valueType": "long"})),
     json.dumps(op("isNull", lit("5", "long"))), json.dumps(op("isNull", op("not", IS_NULL))),
     json.dumps(op("equal", col("x", "long"), EQ5)), "[" * 5000, '{"op":' * 900,

@@ -25,7 +25,6 @@ from deltacli.sharing.server.rows import FileRow
 from deltacli.sharing.server.seals import Seals
 from deltacli.sharing.server.sieve import Sieve
 from deltacli.sharing.server.tables import SharedTable, Version
-from deltacli.units import iso_time
 
 _PAGE, _REFRESH = "page", "refresh"
 
@@ -84,15 +83,12 @@ def need_history(table: SharedTable, what: str = "by version or timestamp") -> N
 def table_version(table: SharedTable, starting_ms: int | None) -> int:
     """The newest version, or the first one at or after a time."""
     newest = table.newest()
+    newest.check_filter()
     if starting_ms is None:
         return newest.number
     need_history(table, "version by starting timestamp")
-    found = newest.first_from(starting_ms, newest.shared_commits)
-    if found is None:
-        last = newest.time_of(newest.number)
-        raise invalid(
-            f"{iso_time(starting_ms)} is after the last commit, which is of {iso_time(last)}"
-        )
+    found = table.history().first_from(starting_ms)
+    table.check_shared(found)
     return found
 
 
@@ -102,7 +98,7 @@ def asked_version(table: SharedTable, version: int | None, timestamp_ms: int | N
         return table.newest()
     need_history(table)
     if version is None and timestamp_ms is not None:
-        version = table.newest().at_time(timestamp_ms)
+        version = table.history().at_time(timestamp_ms)
     return table.at(version or 0)
 
 
@@ -116,9 +112,12 @@ def answer_metadata(table: SharedTable, request: MetadataAt, asker: Asker) -> An
     return Answer(version.number, response_format, lines, asker.capabilities.wants_end)
 
 
-def _format_of(version: Version, asker: Asker) -> str:
+def _format_of(version: Version, asker: Asker, pinned: str | None = None) -> str:
     chosen = choose_format(
-        asker.capabilities, version.needs, may_get_vectors=version.may_get_vectors
+        asker.capabilities,
+        version.needs,
+        may_get_vectors=version.may_get_vectors,
+        pinned=pinned,
     )
     version.check_places()
     return chosen
@@ -126,7 +125,7 @@ def _format_of(version: Version, asker: Asker) -> str:
 
 def _head(version: Version, response_format: str, *, travels: bool) -> Iterator[bytes]:
     """The lines protocol and metaData: the same for every request about a version."""
-    yield protocol_line(response_format, version.needs)
+    yield protocol_line(response_format, version.needs, has_changes=version.has_changes)
     yield metadata_line(
         response_format,
         version.snapshot.metadata,
@@ -151,10 +150,12 @@ def answer_query(table: SharedTable, query: Query, asker: Asker) -> Answer:
         if pinned
         else asked_version(table, query.version, query.timestamp_ms)
     )
-    response_format = _format_of(version, asker)
+    response_format = _format_of(version, asker, (pinned or {}).get("format"))
     hints = _hints(query, version, asker.config)
     lines = FileLines(table, asker.links(table), response_format, id_hash=asker.id_hash)
-    stamp = Stamp(version.number, version.time_of(version.number)) if query.travels else None
+    stamp = None
+    if query.travels:
+        stamp = Stamp(version.number, table.history().time_of(version.number))
     has_end = page.asks or asker.capabilities.wants_end
     plan = _Plan(version, query, asker, hints, lines, stamp, response_format, has_end)
     after = (pinned or {}).get("after") if page.token else None
@@ -248,7 +249,11 @@ class _Plan:
             self.asker,
             self.version.table,
             self.query.digest(),
-            {"version": self.version.number, "after": list(_place_in_order(last))},
+            {
+                "version": self.version.number,
+                "format": self.response_format,
+                "after": list(_place_in_order(last)),
+            },
         )
 
     def _refresh_token(self) -> str:

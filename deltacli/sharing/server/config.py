@@ -118,7 +118,7 @@ def parse_config(text: str, path: str) -> Config:
     """The configuration in a YAML text; `path` is where it stands."""
     yaml = _yaml()
     try:
-        tree = yaml.safe_load(text)
+        tree = _tree(yaml, text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
@@ -131,6 +131,29 @@ def parse_config(text: str, path: str) -> Config:
     place = _Place(path, "")
     values = _read(tree, _TOP, place)
     return _config(values, place)
+
+
+def _tree(yaml: Any, text: str) -> Any:
+    """The YAML's tree; a key that stands twice is an error instead of the last winning."""
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        pass
+
+    def mapping(loader: Any, node: Any) -> Any:
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen and isinstance(key.value, str):
+                problem = f"the key {key.value!r} stands twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(key.value if isinstance(key.value, str) else None)
+        return loader.construct_mapping(node)
+
+    def whole(loader: Any, node: Any) -> Any:
+        loader.flatten_mapping(node)
+        return mapping(loader, node)
+
+    Loader.add_constructor("tag:yaml.org,2002:map", whole)
+    return yaml.load(text, Loader)
 
 
 def _yaml() -> Any:

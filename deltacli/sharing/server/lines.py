@@ -37,9 +37,10 @@ def line(body: Mapping[str, Any]) -> bytes:
     return json_text.dump(dict(body)) + b"\n"
 
 
-def protocol_line(response_format: str, needs: frozenset[str]) -> bytes:
+def protocol_line(response_format: str, needs: frozenset[str], *, has_changes: bool) -> bytes:
     if response_format == DELTA:
-        return line({"protocol": {"deltaProtocol": told_protocol(needs)}})
+        told = told_protocol(needs, has_changes=has_changes)
+        return line({"protocol": {"deltaProtocol": told}})
     return line({"protocol": {"minReaderVersion": 1}})
 
 

@@ -62,8 +62,16 @@ def _type_names(schema: Any) -> Iterable[str]:
             waiting += [kind for kind in inside if kind is not None]
 
 
-def choose_format(client: Capabilities, needs: frozenset[str], *, may_get_vectors: bool) -> str:
+def choose_format(
+    client: Capabilities,
+    needs: frozenset[str],
+    *,
+    may_get_vectors: bool,
+    pinned: str | None = None,
+) -> str:
     """The format of an answer. Raises Failure if the client cannot read it right.
+
+    A later page has the format that is `pinned` by the first.
 
     A client that takes both gets Parquet if nothing speaks against it, so that it stays
     the format that most can read; but a table that may have deletion vectors at its next
@@ -71,6 +79,8 @@ def choose_format(client: Capabilities, needs: frozenset[str], *, may_get_vector
     """
     if not client.formats:
         raise unsupported(f"the header {HEADER} names no known responseformat: parquet or delta")
+    if pinned is not None and pinned not in client.formats:
+        raise unsupported(f"the first page was in the {pinned} format, so the others are")
     missing = sorted(one for one in needs if one.lower() not in client.features)
     if DELTA not in client.formats:
         if needs:
@@ -84,6 +94,8 @@ def choose_format(client: Capabilities, needs: frozenset[str], *, may_get_vector
             f"the client does not know {', '.join(missing)}, which the table needs; "
             f"ask with the header {_wish(needs)}"
         )
+    if pinned is not None:
+        return pinned
     if PARQUET not in client.formats or needs:
         return DELTA
     return DELTA if may_get_vectors and VECTORS.lower() in client.features else PARQUET
@@ -94,16 +106,19 @@ def _wish(needs: frozenset[str]) -> str:
     return f"{HEADER}: responseformat=delta;readerfeatures={features}"
 
 
-def told_protocol(needs: frozenset[str]) -> dict[str, Any]:
-    """The smallest protocol that says what a client must know."""
+def told_protocol(needs: frozenset[str], *, has_changes: bool) -> dict[str, Any]:
+    """The smallest protocol that says what a client must know.
+
+    Readers of change data want to see that its writers know of it.
+    """
     if not needs:
-        return {"minReaderVersion": 1, "minWriterVersion": 2}
-    names = sorted(needs)
+        return {"minReaderVersion": 1, "minWriterVersion": 4 if has_changes else 2}
+    writes = needs | {"changeDataFeed"} if has_changes else needs
     return {
         "minReaderVersion": 3,
         "minWriterVersion": 7,
-        "readerFeatures": names,
-        "writerFeatures": names,
+        "readerFeatures": sorted(needs),
+        "writerFeatures": sorted(writes),
     }
 
 

@@ -39,7 +39,7 @@ from deltacli.sharing.server.needs import choose_format, needs_of
 from deltacli.sharing.server.requests import Changes, Page, Query
 from deltacli.sharing.server.rows import FileRow, is_odd, row_of
 from deltacli.sharing.server.sieve import Filter, Partitions
-from deltacli.sharing.server.tables import SharedTable, Version, explained, strangers
+from deltacli.sharing.server.tables import History, SharedTable, explained, strangers
 
 _FILES = ("add", "remove", "cdc")
 
@@ -78,6 +78,7 @@ class Survey:
     with_feed: set[int] = field(default_factory=set)
     without_change: set[int] = field(default_factory=set)
     incomplete: dict[str, Json | None] = field(default_factory=dict)
+    filters: dict[int, Filter] = field(default_factory=dict)
     has_vectors: bool = False
     has_strangers: bool = False
     protocol: Protocol | None = None
@@ -86,15 +87,27 @@ class Survey:
         return next(one for one in reversed(self.shapes) if one.version <= version)
 
 
+@dataclass
+class Told:
+    """What the files of one commit that are told need."""
+
+    has_vectors: bool = False
+    has_strangers: bool = False
+    incomplete: list[str] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class Range:
     """The commits `first` to `last` of a table, for one kind of answer."""
 
-    table: SharedTable
-    newest: Version
+    history: History
     first: int
     last: int
     is_feed: bool
+
+    @property
+    def table(self) -> SharedTable:
+        return self.history.table
 
     def survey(self) -> Survey:
         """The first pass. Raises Failure if the range cannot be told."""
@@ -103,12 +116,10 @@ class Range:
             for version in range(self.first, self.last + 1):
                 self._survey_commit(version, found)
             for shape in found.shapes:
-                found.needs |= needs_of(
-                    found.protocol or self.newest.snapshot.protocol,
-                    shape.metadata,
-                    shape.schema,
-                    has_vectors=found.has_vectors,
-                )
+                found.needs |= self.needs_of(shape, found)
+                if self.table.entry.partition_filter is not None:
+                    text = self.table.entry.partition_filter
+                    found.filters[shape.version] = Filter(text, shape.partitions)
             if found.incomplete:
                 self._complete(found)
         if found.has_strangers:
@@ -116,6 +127,11 @@ class Range:
         if self.is_feed:
             self._check_recorded(found)
         return found
+
+    def needs_of(self, shape: Shape, found: Survey) -> frozenset[str]:
+        """What a client must know to read the range's files by a definition."""
+        protocol = found.protocol or self.history.newest.snapshot.protocol
+        return needs_of(protocol, shape.metadata, shape.schema, has_vectors=found.has_vectors)
 
     def _first_shape(self) -> Shape:
         start = self.table.at(self.first)
@@ -130,7 +146,9 @@ class Range:
                 )
 
     def _survey_commit(self, version: int, found: Survey) -> None:
-        feed = False
+        # Change data files stand for all that a commit added and removed.
+        feed: Told | None = None
+        plain = Told()
         for key, body in self._actions(version):
             if key == "protocol":
                 protocol = parse_protocol(body)
@@ -144,10 +162,18 @@ class Range:
                 if _rewrites_only(body):
                     found.without_change.add(version)
             elif key in _FILES and self._counts(key, body):
-                feed = feed or key == "cdc"
-                self._survey_file(key, body, found)
-        if feed:
+                if key == "cdc":
+                    feed = feed or Told()
+                self._survey_file(key, body, found, feed if key == "cdc" and feed else plain)
+        told = plain
+        if feed is not None:
             found.with_feed.add(version)
+            told = feed
+        elif self.is_feed and version in found.without_change:
+            told = Told()
+        found.has_vectors = found.has_vectors or told.has_vectors
+        found.has_strangers = found.has_strangers or told.has_strangers
+        found.incomplete.update(dict.fromkeys(told.incomplete))
 
     def _counts(self, key: str, body: Json) -> bool:
         """Whether a file action belongs into the answer, as far as it can tell itself."""
@@ -155,17 +181,17 @@ class Range:
             return self.is_feed
         return body.get("dataChange", True) is not False
 
-    def _survey_file(self, key: str, body: Json, found: Survey) -> None:
+    def _survey_file(self, key: str, body: Json, found: Survey, told: Told) -> None:
         path = _path_of(body)
         vector = body.get("deletionVector")
-        found.has_vectors = found.has_vectors or bool(vector)
+        told.has_vectors = told.has_vectors or bool(vector)
         odd = [path] if is_odd(path) else []
         if self.table.has_strangers(odd, [vector] if vector else []):
-            found.has_strangers = True
+            told.has_strangers = True
         columns = found.shapes[-1].metadata.partition_columns
-        told = body.get("partitionValues") or not columns
-        if key == "remove" and (not told or type(body.get("size")) is not int):
-            found.incomplete[canonical_path(path)] = None
+        has_values = body.get("partitionValues") or not columns
+        if key == "remove" and (not has_values or type(body.get("size")) is not int):
+            told.incomplete.append(canonical_path(path))
 
     def _complete(self, found: Survey) -> None:
         """Find the adds of removed files whose commits do not tell enough (R-13)."""
@@ -174,7 +200,7 @@ class Range:
                 if key == "add" and canonical_path(_path_of(body)) in found.incomplete:
                     found.incomplete[canonical_path(_path_of(body))] = body
         left = [path for path, body in found.incomplete.items() if body is None]
-        if left and self.first > 0 and self.newest.rebuildable.get(self.first - 1):
+        if left and self.first > 0 and self.history.rebuildable.get(self.first - 1):
             before = self.table.at_any(self.first - 1)
             wanted = set(left)
             for item in before.snapshot.files("add", ("path", "partitionValues", "size")):
@@ -191,16 +217,12 @@ class Range:
 
     def changes(self, found: Survey, since: tuple[int, int]) -> Iterator[Change]:
         """The second pass: the file actions that count, from a place in the range on."""
-        filters: dict[int, Filter | None] = {}
         for version in range(max(self.first, since[0]), self.last + 1):
             if self.is_feed and version in found.without_change - found.with_feed:
                 continue
             shape = found.shape_at(version)
-            if shape.version not in filters:
-                text = self.table.entry.partition_filter
-                with explained(self.table.name):
-                    filters[shape.version] = Filter(text, shape.partitions) if text else None
-            names = {key: key for key in shape.partitions.keys.values()}
+            keys = shape.partitions.keys.values()
+            allowed = found.filters.get(shape.version)
             only_feed = self.is_feed and version in found.with_feed
             with explained(self.table.name):
                 for index, (key, body) in enumerate(self._actions(version)):
@@ -215,14 +237,15 @@ class Range:
                             "partitionValues": dict(known.get("partitionValues") or {}),
                             "size": known.get("size"),
                         }
-                    row = row_of(body, names)
-                    allowed = filters[shape.version]
+                    # A file of the time before has the partition columns of that time.
+                    names = body.get("partitionValues") or keys
+                    row = row_of(body, {key: key for key in names})
                     if allowed is None or allowed.shares(row.partition):
                         yield Change(version, index, key, row, body)
 
     def _actions(self, version: int) -> Iterator[tuple[str, Json]]:
         """The actions of a commit, one line at a time."""
-        file = self.newest.listing.commits[version]
+        file = self.history.listing.commits[version]
         with self.table.store.open(file.path) as lines:
             for number, line in enumerate(lines):
                 try:
@@ -274,76 +297,128 @@ def _rewrites_only(commit_info: Json) -> bool:
 def answer_range(table: SharedTable, query: Query, asker: Asker) -> Answer:
     """The data changes from a version on: what a stream reads."""
     need_history(table)
-    newest = table.newest()
+    history = table.history()
+    newest = history.newest
     first, last = query.starting_version or 0, query.ending_version
     table.check_shared(first)
     if first > newest.number:
         raise invalid(f"startingVersion {first} is after the latest version {newest.number}")
     if last is not None and last > newest.number:
         raise invalid("End version cannot be greater than the latest version")
-    place = _checked(table, newest, first, newest.number if last is None else last, is_feed=False)
-    return _answer(place, asker, query.page, query.digest(), tells_history=True)
+    last = newest.number if last is None else last
+    pinned = _pinned(table, query.page, query.digest(), asker)
+    place = _checked(history, first, last, pinned, is_feed=False)
+    return _answer(place, pinned, asker, query.page, query.digest(), tells_history=True)
 
 
 def answer_changes(table: SharedTable, request: Changes, asker: Asker) -> Answer:
     """The change data feed of a range of versions or times."""
     need_history(table, "change data feed")
-    newest = table.newest()
-    if not newest.has_changes:
+    history = table.history()
+    newest = history.newest
+    pinned = _pinned(table, request.page, request.digest(), asker)
+    if not newest.has_changes and pinned is None:
         raise invalid(f"cdf is not enabled on table {table.name}")
-    first, last = _bounds(newest, request)
+    first, last = _bounds(history, request)
     if first < table.entry.start_version:
         raise invalid(f"You can only query table changes since version {table.entry.start_version}")
     if first > newest.number:
         raise invalid(f"the starting version {first} is after the latest version {newest.number}")
     if first > last:
         raise invalid(f"CDF range from start {first} to end {last} was invalid")
-    place = _checked(table, newest, first, last, is_feed=True)
-    digest = request.digest()
-    return _answer(place, asker, request.page, digest, tells_history=request.historical_metadata)
+    place = _checked(history, first, last, pinned, is_feed=True)
+    return _answer(
+        place,
+        pinned,
+        asker,
+        request.page,
+        request.digest(),
+        tells_history=request.historical_metadata,
+    )
 
 
-def _bounds(newest: Version, request: Changes) -> tuple[int, int]:
+def _pinned(table: SharedTable, page: Page, digest: str, asker: Asker) -> Pinned | None:
+    """What the first page has settled for all later ones."""
+    if not page.token:
+        return None
+    body = open_page(asker, table, page.token, digest)
+    since = (body["since"][0], body["since"][1])
+    return Pinned(body["first"], body["last"], body["head"], body["format"], since)
+
+
+def _bounds(history: History, request: Changes) -> tuple[int, int]:
     """First and last version, the last never after the newest."""
     first, last = request.starting_version, request.ending_version
-    commits = newest.shared_commits
+    newest = history.newest.number
     if first is None:
-        found = newest.first_from(request.starting_ms or 0, commits)
-        if found is None:
-            raise invalid("the startingTimestamp is after the last commit")
-        first = found
+        first = history.first_from(request.starting_ms or 0)
     if request.ending_ms is not None:
-        last = newest.last_until(request.ending_ms, commits)
+        last = history.last_until(request.ending_ms)
         if last is None:
-            raise invalid("the endingTimestamp is before the first shared commit")
-    return first, newest.number if last is None else min(last, newest.number)
+            raise invalid("the endingTimestamp is before the first commit")
+    return first, newest if last is None else min(last, newest)
 
 
-def _checked(table: SharedTable, newest: Version, first: int, last: int, *, is_feed: bool) -> Range:
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """What all pages of an answer have in common, and where the next one begins.
+
+    `head` is the version whose definition stands first. Commits that come meanwhile change
+    none of it.
+    """
+
+    first: int
+    last: int
+    head: int
+    response_format: str
+    since: tuple[int, int]
+
+
+def _checked(
+    history: History, first: int, last: int, pinned: Pinned | None, *, is_feed: bool
+) -> Range:
     """The range, if its commits and its beginning are still there. Raises Failure."""
-    commits = newest.listing.commits
+    if pinned is not None:
+        first, last = pinned.first, pinned.last
+    commits = history.listing.commits
     gone = next((one for one in range(first, last + 1) if one not in commits), None)
-    if gone is not None or not newest.rebuildable.get(first):
+    if gone is not None or not history.rebuildable.get(first):
         gone = first if gone is None else gone
-        raise invalid(f"version {gone} is not available any more; {newest.oldest_text}")
-    return Range(table, newest, first, last, is_feed)
+        raise invalid(f"version {gone} is not available any more; {history.oldest_text}")
+    return Range(history, first, last, is_feed)
 
 
-def _answer(place: Range, asker: Asker, page: Page, digest: str, *, tells_history: bool) -> Answer:
-    since = (place.first, -1)
-    if page.token:
-        pinned = open_page(asker, place.table, page.token, digest)
-        # A commit that came meanwhile must not lengthen the range.
-        place = Range(place.table, place.newest, pinned["first"], pinned["last"], place.is_feed)
-        since = (pinned["since"][0], pinned["since"][1])
+def _answer(
+    place: Range,
+    pinned: Pinned | None,
+    asker: Asker,
+    page: Page,
+    digest: str,
+    *,
+    tells_history: bool,
+) -> Answer:
     survey = place.survey()
+    newest = place.history.newest
+    head = survey.shapes[0]
+    if not tells_history:
+        version = newest if pinned is None else place.table.at(pinned.head)
+        head = Shape(version.number, version.snapshot.metadata, version.schema)
+        # The files are read by this definition.
+        survey.needs |= place.needs_of(head, survey)
     needs = frozenset(survey.needs)
     response_format = choose_format(
-        asker.capabilities, needs, may_get_vectors=place.newest.may_get_vectors
+        asker.capabilities,
+        needs,
+        may_get_vectors=newest.may_get_vectors,
+        pinned=pinned.response_format if pinned else None,
     )
+    if pinned is None:
+        start = (place.first, -1)
+        pinned = Pinned(place.first, place.last, head.version, response_format, start)
     tally = Tally()
-    plan = _Plan(place, survey, needs, asker, page, digest, response_format, tells_history)
-    return Answer(place.first, response_format, plan.lines(tally, since), plan.has_end, tally=tally)
+    later = survey.shapes[1:] if tells_history else []
+    plan = _Plan(place, survey, pinned, head, later, needs, asker, page, digest)
+    return Answer(place.first, response_format, plan.lines(tally), plan.has_end, tally=tally)
 
 
 @dataclass(frozen=True)
@@ -352,36 +427,33 @@ class _Plan:
 
     range: Range
     survey: Survey
+    pinned: Pinned
+    head: Shape
+    later: list[Shape]
     needs: frozenset[str]
     asker: Asker
     page: Page
     digest: str
-    response_format: str
-    tells_history: bool
 
     @property
     def has_end(self) -> bool:
         return self.page.asks or self.asker.capabilities.wants_end
 
-    def lines(self, tally: Tally, since: tuple[int, int]) -> Iterator[bytes]:
-        table, newest = self.range.table, self.range.newest
+    def lines(self, tally: Tally) -> Iterator[bytes]:
+        table, history = self.range.table, self.range.history
+        since, response_format = self.pinned.since, self.pinned.response_format
         files = FileLines(
-            table, self.asker.links(table), self.response_format, id_hash=self.asker.id_hash
+            table, self.asker.links(table), response_format, id_hash=self.asker.id_hash
         )
-        yield protocol_line(self.response_format, self.needs)
-        first, *later = self.survey.shapes
-        if self.tells_history:
-            yield self._metadata(first)
-        else:
-            snapshot = newest.snapshot
-            yield self._metadata(Shape(newest.number, snapshot.metadata, newest.schema))
-            later = []
+        has_changes = any(map(self._has_changes, (self.head, *self.survey.shapes)))
+        yield protocol_line(response_format, self.needs, has_changes=has_changes)
+        yield self._metadata(self.head)
         most = self.asker.config.page_size
         size = min(self.page.max_files or most, most)
         is_paged = self.page.max_files is not None or self.page.token is not None
         stamp = Stamp(-1, None)
         page_token = None
-        later = [shape for shape in later if (shape.version, -1) >= since]
+        later = [shape for shape in self.later if (shape.version, -1) >= since]
         for change in self.range.changes(self.survey, since):
             while later and later[0].version <= change.version:
                 yield self._metadata(later.pop(0))
@@ -389,7 +461,7 @@ class _Plan:
                 page_token = self._page_token(change)
                 break
             if stamp.version != change.version:
-                stamp = Stamp(change.version, newest.time_of(change.version))
+                stamp = Stamp(change.version, history.time_of(change.version))
             tally.files += 1
             tally.bytes += change.row.size
             yield files.change(change.key, change.row, stamp, change.body)
@@ -398,14 +470,17 @@ class _Plan:
         if self.has_end:
             yield end_line(page_token=page_token, expires_ms=files.expires_ms)
 
-    def _metadata(self, shape: Shape) -> bytes:
+    def _has_changes(self, shape: Shape) -> bool:
         entry = self.range.table.entry
+        return shape.records_changes and entry.history_shared and entry.change_data
+
+    def _metadata(self, shape: Shape) -> bytes:
         return metadata_line(
-            self.response_format,
+            self.pinned.response_format,
             shape.metadata,
             shape.schema,
             self.needs,
-            has_changes=shape.records_changes and entry.history_shared and entry.change_data,
+            has_changes=self._has_changes(shape),
             version=shape.version,
         )
 
@@ -417,6 +492,8 @@ class _Plan:
             {
                 "first": self.range.first,
                 "last": self.range.last,
+                "head": self.pinned.head,
+                "format": self.pinned.response_format,
                 "since": [upcoming.version, upcoming.index],
             },
         )

@@ -122,7 +122,7 @@ def parse_query(content: bytes) -> Query:
         _version(_int_field(body, "version", _MOST_LONG), "table version"),
         _time_field(body, "timestamp"),
         _version(_int_field(body, "startingVersion", _MOST_LONG), "startingVersion"),
-        _version(_int_field(body, "endingVersion", _MOST_LONG), "endingVersion"),
+        _int_field(body, "endingVersion", _MOST_LONG),
         Page(
             _max_files(_int_field(body, "maxFiles", _MOST_LONG)),
             _text_field(body, "pageToken"),
@@ -138,6 +138,8 @@ def _check_query(query: Query) -> None:
     given = (query.version, query.timestamp_ms, query.starting_version)
     if sum(one is not None for one in given) > 1:
         raise invalid("Please only provide one of: version,timestamp,startingVersion")
+    if query.starting_version is not None:
+        _version(query.ending_version, "endingVersion")
     _check_order(query.starting_version, query.ending_version)
     page = query.page
     if page.wants_refresh and (query.travels or page.token):
@@ -199,6 +201,8 @@ def _int_field(body: Mapping[str, Any], name: str, most: int) -> int | None:
         return None
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         value = int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        value = int(value)
     if type(value) is not int:
         raise malformed(f"{name} is not a whole number")
     return _within(value, name, most)
@@ -225,13 +229,15 @@ def _flag_field(body: Mapping[str, Any], name: str) -> bool:
 
 
 def _time_field(body: Mapping[str, Any], name: str) -> int | None:
-    text = _text_field(body, name)
-    return None if text is None else parse_timestamp(text, name)
+    value = body.get(name)
+    if value is not None and not isinstance(value, str):
+        raise malformed(f"{name} is not a string")
+    return None if value is None else parse_timestamp(value, name)
 
 
 def long_parameter(parameters: Mapping[str, str], name: str) -> int | None:
     text = parameters.get(name)
-    if text is None or text == "":
+    if text is None:
         return None
     if not _WHOLE.fullmatch(text):
         raise invalid(f"expected a number for {name}")
@@ -240,8 +246,12 @@ def long_parameter(parameters: Mapping[str, str], name: str) -> int | None:
 
 def time_parameter(parameters: Mapping[str, str], name: str) -> int | None:
     text = parameters.get(name)
-    # A plus sign that nobody encoded arrives as a space.
-    return parse_timestamp(re.sub(r" (?=[0-9:]{4,5}$)", "+", text), name) if text else None
+    if text is None:
+        return None
+    # A plus sign that nobody encoded arrives as a space. What begins at a time does not
+    # take in a commit just before it.
+    is_start = name.startswith("starting")
+    return parse_timestamp(re.sub(r" (?=[0-9:]{4,5}$)", "+", text), name, up=is_start)
 
 
 def flag_parameter(parameters: Mapping[str, str], name: str) -> bool:
@@ -275,8 +285,11 @@ def _max_files(value: int | None) -> int | None:
     return value
 
 
-def parse_timestamp(text: str, name: str) -> int:
-    """Epoch milliseconds of an ISO-8601 time with a zone (seed: Timestamp Format)."""
+def parse_timestamp(text: str, name: str, *, up: bool = False) -> int:
+    """Epoch milliseconds of an ISO-8601 time with a zone (seed: Timestamp Format).
+
+    Parts of a millisecond are cut off, or rounded `up`.
+    """
     match = _TIMESTAMP.fullmatch(text)
     try:
         if match is None:
@@ -290,4 +303,5 @@ def parse_timestamp(text: str, name: str) -> int:
         raise invalid(
             f"{name} is not a timestamp in ISO 8601 with a time zone, such as 2022-01-01T00:00:00Z"
         ) from None
-    return since // timedelta(milliseconds=1)
+    cut = since // timedelta(milliseconds=1)
+    return cut + 1 if up and fraction[3:].strip("0") else cut

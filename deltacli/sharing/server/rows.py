@@ -73,10 +73,17 @@ def sums_of(snapshot: Snapshot) -> Iterator[tuple[int, int, list[str], list[Any]
 
 def is_odd(path: str) -> bool:
     """Whether a path may lead out of the table, or is not its own name: it is rarely so."""
-    return "/." in path or ":" in path or "%" in path or "_delta_log" in path or path[:1] in "/."
+    return (
+        "/." in path
+        or "//" in path
+        or ":" in path
+        or "%" in path
+        or "_delta_log" in path
+        or path[:1] in "/."
+    )
 
 
-ODD_PATH = r"/\.|:|%|_delta_log|^[/.]|^$"
+ODD_PATH = r"/\.|//|:|%|_delta_log|^[/.]|^$"
 
 
 def _of_columns(columns: Any, names: Mapping[str, str]) -> Iterator[FileRow]:

@@ -114,16 +114,15 @@ class Sieve:
     def _may_match(self, partition: str, stats: str | None) -> bool:
         values = self._partitions.values(json_text.load(partition))
         parsed = None if stats is None else self._parse(json_text.load(stats))
-        return all(
-            may_match(
-                one,
-                self._partitions.schema,
-                values,
-                parsed,
-                is_mapped=self._partitions.is_mapped,
+        schema, is_mapped = self._partitions.schema, self._partitions.is_mapped
+        try:
+            return all(
+                may_match(one, schema, values, parsed, is_mapped=is_mapped)
+                for one in self._conditions
             )
-            for one in self._conditions
-        )
+        except (ArithmeticError, TypeError, ValueError):
+            # Statistics can be anything; what cannot be judged is kept.
+            return True
 
 
 def _parse_fast(text: str | None) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from deltacli.delta.features import CatalogManaged
 from deltacli.delta.history import (
+    InCommitTimes,
     file_times,
     in_commit_times,
     read_in_commit_timestamp,
@@ -88,8 +89,9 @@ class SharedTable:
 
     def _refreshed(self, known: Version | None) -> Version:
         if known is not None:
-            since = list_log(self.store, known.number)
-            if since.latest == known.number and _stamp(since, known.number) == known.stamp:
+            checkpoint = known.snapshot.segment.checkpoint
+            since = list_log(self.store, checkpoint.version if checkpoint else known.number)
+            if since.latest == known.number and known.is_intact(since):
                 return known
         return Version(self, load_snapshot(self.store, LocalEngine))
 
@@ -105,17 +107,17 @@ class SharedTable:
             return newest
         if number > newest.number:
             raise invalid(f"there is no version {number}: the newest is {newest.number}")
+        history = self.history()
         with self._lock:
             known = self._old.get(number)
-            # A table made anew has other versions of the same numbers.
-            if known is not None and known.stamp == _stamp(newest.listing, number):
+            if known is not None and known.is_intact(history.listing):
                 self._old.move_to_end(number)
                 return known
-        if not newest.rebuildable.get(number):
-            raise invalid(f"version {number} is not available any more; {newest.oldest_text}")
+        if not history.rebuildable.get(number):
+            raise invalid(f"version {number} is not available any more; {history.oldest_text}")
         with explained(self.name):
             snapshot = load_snapshot(
-                self.store, LocalEngine, version=number, listing=newest.listing
+                self.store, LocalEngine, version=number, listing=history.listing
             )
         found = Version(self, snapshot)
         with self._lock:
@@ -124,17 +126,25 @@ class SharedTable:
                 self._old.popitem(last=False)
         return found
 
+    def history(self) -> History:
+        """The versions that there are now: a log is cleaned up while its newest version stays."""
+        newest = self.newest()
+        with explained(self.name):
+            return History(self, newest, list_log(self.store))
+
     def check_shared(self, number: int) -> None:
         """Raise Failure for a version that the provider does not share."""
         if number < self.entry.start_version:
             raise invalid(f"You can only query table data since version {self.entry.start_version}")
 
     def place_of(self, path: str) -> Place | None:
-        """Where a path of the log lies, if that is below one of the roots and no file of a log."""
+        """Where a path of the log lies, if that is below one of the roots and not hidden."""
         for number, ground in enumerate(self._grounds):
             name = ground.own_name(path)
             if name is not None:
-                return Place(number, name) if "_delta_log" not in name.split("/") else None
+                parts = name.split("/")
+                hidden = "_delta_log" in parts or any(one.startswith(".") for one in parts)
+                return None if hidden else Place(number, name)
         return None
 
     def has_strangers(self, odd_paths: Sequence[str], vectors: Sequence[Any]) -> bool:
@@ -251,19 +261,32 @@ class Version:
         if self.sums.has_strangers:
             raise strangers()
 
-    # -- times and other versions --------------------------------------------------------
+    def check_filter(self) -> None:
+        """Raise Failure if the provider's filter does not go with this version."""
+        _ = self.filter
 
-    @property
-    def listing(self) -> LogListing:
-        """The whole log as it was when this version was the newest."""
-        with explained(self.table.name):
-            return self.snapshot.whole_listing
+    def is_intact(self, listing: LogListing) -> bool:
+        """Whether it is the same table still, and the log has what it is read from."""
+        checkpoint = self.snapshot.segment.checkpoint
+        if self.stamp != _stamp(listing, self.number):
+            return False
+        there = {file.path for one in listing.checkpoints for file in one.files}
+        return checkpoint is None or all(file.path in there for file in checkpoint.files)
+
+
+@dataclass(frozen=True)
+class History:
+    """The versions of a shared table, as its log is now."""
+
+    table: SharedTable
+    newest: Version
+    listing: LogListing
 
     @cached_property
     def rebuildable(self) -> dict[int, bool]:
         return self.listing.rebuildable()
 
-    @property
+    @cached_property
     def oldest_text(self) -> str:
         first = self.table.entry.start_version
         able = [one for one, is_able in self.rebuildable.items() if is_able and one >= first]
@@ -273,53 +296,48 @@ class Version:
     def _file_times(self) -> dict[int, int]:
         return file_times(self.listing)
 
+    @cached_property
+    def _own_times(self) -> InCommitTimes:
+        return in_commit_times(self.newest.snapshot.metadata.configuration, [])
+
     def time_of(self, number: int) -> int | None:
         """When a version was committed: the same value in every answer."""
-        with explained(self.table.name):
-            times = in_commit_times(self.snapshot.metadata.configuration, [])
-            if times.cover(number):
+        if self._own_times.cover(number):
+            with explained(self.table.name):
                 return read_in_commit_timestamp(self.table.store, self.listing, number)
-            return self._file_times.get(number)
+        return self._file_times.get(number)
 
-    def last_until(self, timestamp_ms: int, candidates: Sequence[int]) -> int | None:
-        """The newest of the candidates that was there at a time."""
+    def last_until(self, timestamp_ms: int, *, is_state: bool = False) -> int | None:
+        """The newest commit that was there at a time; of a state, it must be rebuildable."""
+        candidates = [
+            one for one in self.listing.commits if not is_state or self.rebuildable.get(one)
+        ]
         with explained(self.table.name):
-            times = in_commit_times(self.snapshot.metadata.configuration, [])
-            found, *_ = version_at(timestamp_ms, self.table.store, self.listing, times, candidates)
+            found, *_ = version_at(
+                timestamp_ms, self.table.store, self.listing, self._own_times, candidates
+            )
         return found
 
-    def first_from(self, timestamp_ms: int, candidates: Sequence[int]) -> int | None:
-        """The oldest of the candidates that was committed at or after a time."""
-        if not candidates:
-            return None
-        first_ms = self.time_of(candidates[0])
-        if first_ms is None or timestamp_ms <= first_ms:
-            return candidates[0]
-        before = self.last_until(timestamp_ms - 1, candidates)
-        return next((one for one in candidates if before is None or one > before), None)
-
-    @property
-    def shared_commits(self) -> list[int]:
-        """The versions from the first shared one on that still have a commit file."""
-        return [one for one in self.listing.commits if one >= self.table.entry.start_version]
-
-    @property
-    def shared_versions(self) -> list[int]:
-        """The versions from the first shared one on whose state can be rebuilt."""
-        return [one for one in self.shared_commits if self.rebuildable.get(one)]
+    def first_from(self, timestamp_ms: int) -> int:
+        """The first commit at or after a time. Raises Failure if there is none."""
+        commits = list(self.listing.commits)
+        first_ms = self.time_of(commits[0]) if commits else None
+        before = None
+        if first_ms is not None and timestamp_ms > first_ms:
+            before = self.last_until(timestamp_ms - 1)
+        found = next((one for one in commits if before is None or one > before), None)
+        if found is None:
+            last = iso_time(self.time_of(self.newest.number))
+            raise invalid(f"{iso_time(timestamp_ms)} is after the last commit, which is of {last}")
+        return found
 
     def at_time(self, timestamp_ms: int) -> int:
         """The version as of a time. Raises Failure outside of the shared history."""
-        candidates = self.shared_versions
-        found = self.last_until(timestamp_ms, candidates)
-        if found is None:
-            first = self.time_of(candidates[0]) if candidates else None
-            raise invalid(
-                f"no shared version is as old as {iso_time(timestamp_ms)}; "
-                f"the earliest is of {iso_time(first)}"
-            )
-        last_ms = self.time_of(candidates[-1])
-        if found == candidates[-1] and last_ms is not None and timestamp_ms > last_ms:
+        found = self.last_until(timestamp_ms, is_state=True)
+        if found is None or found < self.table.entry.start_version:
+            raise invalid(f"no shared version is as old as {iso_time(timestamp_ms)}")
+        last_ms = self.time_of(self.newest.number)
+        if found == self.newest.number and last_ms is not None and timestamp_ms > last_ms:
             raise invalid(
                 f"{iso_time(timestamp_ms)} is after the last commit, which is of "
                 f"{iso_time(last_ms)}"
