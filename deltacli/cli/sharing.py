@@ -43,6 +43,7 @@ RecipientArg = Annotated[
     str, typer.Argument(metavar="NAME", help="The recipient.", show_default=False)
 ]
 DEFAULT_EXPIRY = "90d"
+_MOST_MS = 100 * 365 * 86_400_000
 
 
 def expiry(text: str, now_ms: int) -> int | None:
@@ -50,8 +51,11 @@ def expiry(text: str, now_ms: int) -> int | None:
     if text.strip().lower() == "never":
         return None
     duration_ms = parse_duration(text)
-    if duration_ms < 1000:
-        raise UsageError("--expires is less than a second", hint="write it as 90d, 12h or never")
+    if not 1000 <= duration_ms <= _MOST_MS:
+        raise UsageError(
+            "--expires is between a second and a hundred years",
+            hint="write it as 90d, 12h or never",
+        )
     return now_ms + duration_ms
 
 

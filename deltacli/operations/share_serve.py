@@ -17,9 +17,19 @@ from deltacli.sharing.server.recipients import (
 )
 from deltacli.sharing.server.seals import Seals, new_key
 from deltacli.sharing.server.service import Access, Service, configured_recipients
-from deltacli.sharing.server.telemetry import AuditLog
+from deltacli.sharing.server.telemetry import AuditLog, report
 
 FOLDER_RECIPIENT = "recipient"
+# What a running server cannot change.
+_FIXED = {
+    "host": "host",
+    "port": "port",
+    "endpoint": "endpoint",
+    "public_url": "publicUrl",
+    "admin": "admin",
+    "audit_log": "auditLog",
+    "grace_seconds": "shutdownGraceSeconds",
+}
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,8 @@ def serve_shares(
 
     config = request.config
     run.check_exposure(config.host, has_tls=config.tls is not None, insecure=request.insecure)
+    if config.admin is not None:
+        run.check_exposure(config.admin.host, has_tls=False, insecure=request.insecure)
     service, secret = _first_service(request, now_ms)
     audit = AuditLog(config.audit_log)
     with contextlib.ExitStack() as stack:
@@ -92,6 +104,9 @@ def _configured(request: ServeRequest, path: str, now_ms: int) -> Service:
     """The service of the configuration as its file is now; where it listens stays."""
     new = request.adjust(load_config(path))
     old = request.config
+    for name, key in _FIXED.items():
+        if getattr(new, name) != getattr(old, name):
+            report(f"warning: {key} changes when the server is started again")
     return _with_config(
         replace(
             new, host=old.host, port=old.port, endpoint=old.endpoint, public_url=old.public_url

@@ -19,6 +19,7 @@ from deltacli.delta.predicates import (
     Column,
     Compare,
     Condition,
+    In,
     IsNull,
     Literal,
     Not,
@@ -31,6 +32,7 @@ from deltacli.delta.schema import Field, Primitive, Struct
 _MOST_CHARACTERS = 1 << 20
 _MOST_SQL = 1 << 16
 _MOST_DEPTH = 100
+_MOST_NODES = 1000
 # No column of a table: nobody knows whether it is true.
 _UNKNOWN = Column(())
 
@@ -95,8 +97,7 @@ def _of_sql(text: str, schema: Struct) -> Condition:
         condition = parse_condition(text)
     except NotSimple as error:
         raise BadHint(f"the SQL is not understood: {error}") from None
-    if _depth(condition) > _MOST_DEPTH:
-        raise BadHint("the SQL is nested too deeply")
+    _check_size(condition)
     for column in columns_of(condition):
         if _field(schema, column.path) is None:
             raise BadHint("the SQL names no column of the table")
@@ -114,16 +115,18 @@ def _certain(condition: Condition) -> Condition:
     return condition
 
 
-def _depth(condition: Condition) -> int:
-    deepest, waiting = 0, [(condition, 1)]
+def _check_size(condition: Condition) -> None:
+    """Raise BadHint for a condition that would take more time than it saves."""
+    nodes, waiting = 0, [(condition, 1)]
     while waiting:
         one, depth = waiting.pop()
-        deepest = max(deepest, depth)
+        nodes += len(one.values) if isinstance(one, In) else 1
+        if depth > _MOST_DEPTH or nodes > _MOST_NODES:
+            raise BadHint("a hint is too large")
         if isinstance(one, Not):
             waiting.append((one.inner, depth + 1))
         elif isinstance(one, Both):
             waiting += [(part, depth + 1) for part in one.parts]
-    return deepest
 
 
 def _of_json(text: Any, schema: Struct) -> Condition:
@@ -135,7 +138,9 @@ def _of_json(text: Any, schema: Struct) -> Condition:
         tree = json_text.load(text)
     except ValueError:
         raise BadHint("the JSON cannot be read") from None
-    return _Reader(schema).condition(tree, 1)
+    condition = _Reader(schema).condition(tree, 1)
+    _check_size(condition)
+    return condition
 
 
 @dataclass(frozen=True, slots=True)

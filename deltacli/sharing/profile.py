@@ -20,7 +20,7 @@ class Profile:
     @property
     def text(self) -> str:
         """The file's content: version 1, which every client reads."""
-        body = {
+        body: dict[str, str | int] = {
             "shareCredentialsVersion": 1,
             "endpoint": self.endpoint,
             "bearerToken": self.bearer_token,
@@ -45,7 +45,7 @@ def check_place(path: str, *, may_replace: bool) -> None:
 def write_private(path: str, content: str) -> None:
     """Write a file that only its owner can read, whole or not at all."""
     target = os.path.realpath(path)
-    temporary = f"{target}.{os.getpid()}.tmp"
+    temporary = f"{target}.{os.urandom(8).hex()}.tmp"
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

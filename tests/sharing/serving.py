@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from deltacli.sharing.server import run
 from deltacli.sharing.server.app import SharingApp
 from deltacli.sharing.server.config import Config, SchemaEntry, ShareEntry, TableEntry
-from deltacli.sharing.server.recipients import EVERY_SHARE, Recipient, new_token
+from deltacli.sharing.server.recipients import EVERY_SHARE, Recipient, kept_token, new_token
 from deltacli.sharing.server.seals import Seals
 from deltacli.sharing.server.service import Access, Service
 from deltacli.sharing.server.telemetry import AuditLog
@@ -167,10 +167,17 @@ def shared(name: str, location: Any, **more: Any) -> TableEntry:
 
 @contextlib.contextmanager
 def serving(
-    config: Config, *recipients: Recipient, access: Access | None = None, **more: Any
+    config: Config,
+    *recipients: Recipient,
+    access: Access | None = None,
+    secret: str | None = None,
+    **more: Any,
 ) -> Iterator[Server]:
     """The server of a configuration on a free port, with one recipient who may see all."""
-    secret, token = new_token(time.time_ns() // 1_000_000, None)
+    now_ms = time.time_ns() // 1_000_000
+    secret, token = (
+        (secret, kept_token(secret, now_ms, None)) if secret else new_token(now_ms, None)
+    )
     first = Recipient("reader", (EVERY_SHARE,), (token,), 0)
     access = access or Access(None, (first, *recipients))
     service = Service(config, access, more.pop("seals", Seals(b"k" * 32)), **more)

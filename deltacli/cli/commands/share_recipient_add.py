@@ -18,7 +18,7 @@ from deltacli.cli.sharing import (
     give,
 )
 
-COMMON = ("output_file", "quiet", "debug")
+COMMON = ("quiet", "debug")
 EXAMPLES = (
     ("deltacli share recipient add acme -c shares.yaml --share sales --profile-out acme.share", ""),
     ("deltacli share recipient add bi -c shares.yaml --share '*' --expires 365d", "every share"),

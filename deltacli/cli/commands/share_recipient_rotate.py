@@ -19,7 +19,7 @@ from deltacli.cli.sharing import (
 )
 from deltacli.units import parse_duration
 
-COMMON = ("output_file", "quiet", "debug")
+COMMON = ("quiet", "debug")
 EXAMPLES = (
     ("deltacli share recipient rotate acme -c shares.yaml --profile-out acme.share", ""),
     ("deltacli share recipient rotate acme -c shares.yaml --grace 0s", "the old one ends now"),

@@ -119,7 +119,8 @@ def share_serve(
     shown, or written to a file. With a configuration, recipients are those of `share
     recipient`; SIGHUP reads it anew.
 
-    SIGTERM and Ctrl-C end the server when all answers that have begun are finished.
+    SIGTERM and Ctrl-C end the server when all answers that have begun are finished, after a
+    minute at most (shutdownGraceSeconds); said twice, at once.
     """
     from deltacli.operations.share_serve import ServeRequest, serve_shares
     from deltacli.sharing.profile import check_place

@@ -16,7 +16,7 @@ from deltacli.delta.stats import num_records
 from deltacli.sharing.capabilities import Capabilities
 from deltacli.sharing.hints import Hints, read_hints
 from deltacli.sharing.server.config import Config
-from deltacli.sharing.server.failures import invalid
+from deltacli.sharing.server.failures import Failure, invalid
 from deltacli.sharing.server.lines import FileLines, Stamp, end_line, metadata_line, protocol_line
 from deltacli.sharing.server.links import Links
 from deltacli.sharing.server.needs import choose_format
@@ -39,12 +39,14 @@ class Asker:
     seals: Seals
     now_ms: int
     base_url: Callable[[], str]
+    token_id: str = ""
     id_hash: str | None = None
 
     def links(self, table: SharedTable) -> Links:
         return Links(
             table,
             self.recipient,
+            self.token_id,
             base_url=self.base_url,
             seals=self.seals,
             now_ms=self.now_ms,
@@ -52,12 +54,22 @@ class Asker:
         )
 
 
+class Abandoned(Exception):
+    """Nobody waits for the answer any more."""
+
+
 @dataclass
 class Tally:
-    """What an answer has told so far."""
+    """What an answer has told so far. Another thread may say that nobody waits for it."""
 
     files: int = 0
     bytes: int = 0
+    is_abandoned: bool = False
+
+    def check(self) -> None:
+        """Raise Abandoned as soon as it is of no use to go on."""
+        if self.is_abandoned:
+            raise Abandoned
 
 
 @dataclass(frozen=True)
@@ -150,6 +162,8 @@ def answer_query(table: SharedTable, query: Query, asker: Asker) -> Answer:
         if pinned
         else asked_version(table, query.version, query.timestamp_ms)
     )
+    if pinned is not None and pinned["tableId"] != version.snapshot.metadata.id:
+        raise other_table()
     response_format = _format_of(version, asker, (pinned or {}).get("format"))
     hints = _hints(query, version, asker.config)
     lines = FileLines(table, asker.links(table), response_format, id_hash=asker.id_hash)
@@ -189,7 +203,7 @@ class _Plan:
         yield from _head(self.version, self.response_format, travels=self.query.travels)
         page_token = None
         if self.query.page.max_files is None and self.query.page.token is None:
-            rows = self._limited(self._wanted())
+            rows = self._limited(self._wanted(tally))
         else:
             size = min(
                 self.query.page.max_files or self.asker.config.page_size,
@@ -198,7 +212,11 @@ class _Plan:
             # One more than the page has, to know whether there is another.
             found = heapq.nsmallest(
                 size + 1,
-                (row for row in self._wanted() if after is None or _place_in_order(row) > after),
+                (
+                    row
+                    for row in self._wanted(tally)
+                    if after is None or _place_in_order(row) > after
+                ),
                 key=_place_in_order,
             )
             if len(found) > size:
@@ -215,17 +233,22 @@ class _Plan:
                 refresh_token=refresh, page_token=page_token, expires_ms=self.files.expires_ms
             )
 
-    def _wanted(self) -> Iterator[FileRow]:
+    def _wanted(self, tally: Tally) -> Iterator[FileRow]:
         """The files that hints leave."""
-        rows = self.version.rows()
+        sieve = self._sieve()
+        for row in self.version.rows():
+            tally.check()
+            if sieve is None or sieve.lets_through(row.partition, row.stats):
+                yield row
+
+    def _sieve(self) -> Sieve | None:
         if self.hints is None or not self.hints.conditions:
-            return rows
-        sieve = Sieve(
+            return None
+        return Sieve(
             self.hints.conditions,
             self.version.partitions,
             with_statistics=self.asker.config.hints_use_statistics,
         )
-        return (row for row in rows if sieve.lets_through(row.partition, row.stats))
 
     def _limited(self, rows: Iterator[FileRow]) -> Iterator[FileRow]:
         """As many files as surely have the rows asked for; with hints nobody knows how many."""
@@ -252,6 +275,7 @@ class _Plan:
             {
                 "version": self.version.number,
                 "format": self.response_format,
+                "tableId": self.version.snapshot.metadata.id,
                 "after": list(_place_in_order(last)),
             },
         )
@@ -262,6 +286,7 @@ class _Plan:
             {
                 **_bound(self.asker, self.version.table),
                 "version": self.version.number,
+                "tableId": self.version.snapshot.metadata.id,
                 "until": self.asker.now_ms + self.asker.config.refresh_token_ms,
             },
         )
@@ -294,6 +319,11 @@ def open_page(asker: Asker, table: SharedTable, token: str, digest: str) -> dict
     if body["asked"] != digest:
         raise invalid("the pageToken belongs to a request with other parameters")
     return body
+
+
+def other_table() -> Failure:
+    """The table of a token is not there any more; one of the same name is."""
+    return invalid("the table was made anew since; begin again without the token")
 
 
 def _open_refresh(asker: Asker, table: SharedTable, token: str) -> dict[str, Any]:

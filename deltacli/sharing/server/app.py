@@ -7,15 +7,17 @@ import contextlib
 import os
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from deltacli.errors import DeltaCliError
 from deltacli.sharing.capabilities import HEADER, answered
-from deltacli.sharing.server.answers import Answer
+from deltacli.sharing.server.answers import Abandoned, Answer
+from deltacli.sharing.server.catalog import TableName
 from deltacli.sharing.server.downloads import Download, open_download
-from deltacli.sharing.server.failures import Failure, missing
+from deltacli.sharing.server.failures import Failure, malformed, missing
 from deltacli.sharing.server.http import (
     NDJSON,
     Gone,
@@ -34,14 +36,18 @@ from deltacli.sharing.server.lines import failed
 from deltacli.sharing.server.links import FILES, void_link
 from deltacli.sharing.server.openapi import description
 from deltacli.sharing.server.service import Caller, Service
-from deltacli.sharing.server.tables import explained
+from deltacli.sharing.server.tables import explained, failure_of
 from deltacli.sharing.server.telemetry import AuditLog, Metrics, audit_entry, report
 
 T = TypeVar("T")
 
 VERSION_HEADER = "delta-table-version"
+_END_SECONDS = 2
 _FIRST_CHUNK, _MOST_CHUNK = 1 << 13, 1 << 18
 _THREADS = min(32, 4 + 2 * (os.cpu_count() or 1))
+# One recipient's answers leave threads for those of others.
+_THREADS_OF_ONE = _THREADS // 2
+_MOST_HEADERS = 65_536
 
 
 class SharingApp:
@@ -61,14 +67,17 @@ class SharingApp:
         self._base_url = base_url
         self._guard = Guard(service.config.limits)
         self._is_debug = is_debug
-        # Few threads make the lines of all answers, a chunk of each in turn.
+        # Few threads make the lines of all answers, a chunk of each in turn. Who calls, what
+        # is shared, and files do not wait for them.
         self._pool = ThreadPoolExecutor(_THREADS, "answers")
+        self._quick_pool = ThreadPoolExecutor(4, "quick")
         self._file_pool = ThreadPoolExecutor(_THREADS, "files")
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def replace(self, service: Service) -> None:
         """Go on with another configuration; answers that have begun are finished."""
         self.service = service
-        self._guard = Guard(service.config.limits)
+        self._guard.limits = service.config.limits
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -82,8 +91,11 @@ class SharingApp:
         try:
             await self._answer(request, exchange)
         except Gone:
-            request.facts["status"] = 499
+            request.facts.setdefault("status", exchange.status or 499)
+        except asyncio.CancelledError:
+            report("note: an answer was broken off, for the server ends")
         finally:
+            request.close()
             self.metrics.in_flight -= 1
             self._account(request, exchange, time.monotonic() - began)
 
@@ -93,6 +105,11 @@ class SharingApp:
             async with contextlib.AsyncExitStack() as stack:
                 await self._route(request, exchange, stack)
             return
+        except DeltaCliError as error:
+            known = request.facts
+            name = TableName(*(known.get(one, "") for one in ("share", "schema", "table")))
+            failure = failure_of(error, name)
+            self._report(request, error)
         except Failure as error:
             failure = error
             cause = error.__cause__
@@ -100,8 +117,8 @@ class SharingApp:
                 self._report(request, cause)
         except TimeoutError:
             failure = Failure(503, "UNAVAILABLE", "the answer took too long", {"retry-after": "5"})
-        except Gone:
-            raise
+        except (Gone, Abandoned):
+            raise Gone from None
         except Exception as error:
             request_id = request.facts["requestId"]
             failure = Failure(
@@ -128,7 +145,7 @@ class SharingApp:
         if tally is not None:
             facts |= {"files": tally.files, "fileBytes": tally.bytes}
         facts |= {"method": request.method, "ms": round(seconds * 1000)}
-        facts["sentBytes"] = exchange.sent
+        facts |= {"sentBytes": exchange.sent, "complete": exchange.is_complete}
         route = facts.setdefault("route", "unknown")
         self.metrics.count(route, status, seconds, facts.get("files") or 0, exchange.sent)
         self.audit.write(audit_entry(self.service.now_ms(), facts))
@@ -139,21 +156,24 @@ class SharingApp:
         self, request: Request, exchange: _Exchange, stack: contextlib.AsyncExitStack
     ) -> None:
         service = self.service
+        _check_headers(request)
         prefix = tuple(one for one in service.config.endpoint.split("/") if one)
         segments = request.segments
         if segments[: len(prefix)] != prefix:
             raise missing("there is nothing here")
         parts = segments[len(prefix) :]
-        if parts[:1] == (FILES,) and len(parts) == 3:
-            await self._file(request, exchange, parts[1])
+        if parts[:1] == (FILES,):
+            if len(parts) != 3:
+                raise void_link()
+            await self._file(request, exchange, parts[1], parts[2])
             return
         if parts == ("openapi.json",):
             request.facts["route"] = "openapi"
             _check_method(request, "GET")
             await send_response(exchange.send, json_response(description(service.config.endpoint)))
             return
-        caller = await self._in_thread(service.authenticate, request.headers("authorization"))
-        request.facts |= {"recipient": caller.recipient.name, "token": caller.token_hint}
+        caller = await self._quickly(service.authenticate, request.headers("authorization"))
+        request.facts |= {"recipient": caller.recipient.name, "token": caller.token.last4 or None}
         stack.enter_context(self._guard.request(caller.recipient.name))
         # A trailing slash is no other resource.
         parts = parts[:-1] if parts[-1:] == ("",) else parts
@@ -163,7 +183,7 @@ class SharingApp:
             case ("shares", share):
                 request.facts |= {"route": "share", "share": share}
                 _check_method(request, "GET")
-                body = await self._in_thread(service.share, caller, share)
+                body = await self._quickly(service.share, caller, share)
                 await send_response(exchange.send, json_response(body))
             case ("shares", share, "schemas"):
                 request.facts["share"] = share
@@ -192,7 +212,7 @@ class SharingApp:
     ) -> None:
         request.facts["route"] = route
         _check_method(request, "GET")
-        body = await self._in_thread(listing, *arguments, request.parameters)
+        body = await self._quickly(listing, *arguments, request.parameters)
         await send_response(exchange.send, json_response(body))
 
     async def _table(
@@ -211,13 +231,13 @@ class SharingApp:
         if rest == ["version"] or (not rest and request.method == "HEAD"):
             request.facts["route"] = "version"
             _check_method(request, "GET", "HEAD")
-            version = await self._in_thread(lambda: service.version(find(), parameters))
+            version = await self._in_turn(caller, lambda: service.version(find(), parameters))
             request.facts["version"] = version
             response = Response(200, headers={VERSION_HEADER: str(version)})
             await send_response(exchange.send, response)
             return
         if rest not in (["metadata"], ["query"], ["changes"]):
-            await self._in_thread(find)
+            await self._quickly(find)
             raise missing("there is nothing here")
         request.facts["route"] = rest[0]
         _check_method(request, "POST" if rest == ["query"] else "GET")
@@ -234,7 +254,7 @@ class SharingApp:
             plan = lambda: service.query(find, body, asker)  # noqa: E731
         else:
             plan = lambda: service.changes(find, parameters, asker)  # noqa: E731
-        answer = await self._in_thread(plan)
+        answer = await self._in_turn(caller, plan)
         request.facts |= {
             "version": answer.version,
             "format": answer.response_format,
@@ -245,7 +265,7 @@ class SharingApp:
         if asker.id_hash:
             headers["fileidhash"] = asker.id_hash
         headers |= self._told_hints(answer)
-        await self._stream_lines(request, exchange, answer, headers)
+        await self._stream_lines(request, exchange, caller, answer, headers)
 
     def _told_hints(self, answer: Answer) -> dict[str, str]:
         """Whether hints were used: without being told, nobody finds out why one was not."""
@@ -261,28 +281,40 @@ class SharingApp:
     # -- streams -------------------------------------------------------------------------
 
     async def _stream_lines(
-        self, request: Request, exchange: _Exchange, answer: Answer, headers: dict[str, str]
+        self,
+        request: Request,
+        exchange: _Exchange,
+        caller: Caller,
+        answer: Answer,
+        headers: dict[str, str],
     ) -> None:
         chunks = _chunks(answer)
+
+        async def made() -> bytes:
+            return await self._in_turn(caller, next, chunks, b"")
+
         try:
             # What fails before the first line is still an answer of its own.
-            first = await self._in_thread(next, chunks, b"")
+            first = await self._while_there(request, made())
             await exchange.start(200, {**headers, "cache-control": "no-store"})
             await exchange.write(first)
-            await self._pump(request, exchange, chunks, self._pool)
+            while chunk := await self._while_there(request, made()):
+                await exchange.write(chunk)
+            await exchange.finish()
         finally:
-            # A thread that is still at it when the server ends closes it itself.
+            # A thread that is still at it ends by itself.
+            answer.tally.is_abandoned = True
             with contextlib.suppress(ValueError):
                 chunks.close()
 
-    async def _file(self, request: Request, exchange: _Exchange, grant: str) -> None:
+    async def _file(self, request: Request, exchange: _Exchange, grant: str, called: str) -> None:
         request.facts["route"] = "file"
         _check_method(request, "GET", "HEAD", error=void_link())
         service = self.service
         wanted = request.header("range") if request.method == "GET" else None
 
         def opened() -> tuple[str, Download]:
-            found, table = service.file(grant, request.query)
+            found, table = service.file(grant, called, request.query)
             name = table.name
             request.facts |= {
                 "recipient": found.recipient,
@@ -296,44 +328,60 @@ class SharingApp:
                 )
             return found.recipient, download
 
-        recipient, download = await self._in_thread(opened, pool=self._file_pool)
+        recipient, download = await self._in_thread(self._file_pool, opened)
         with contextlib.closing(download.file), self._guard.download(recipient):
             await exchange.start(download.status, download.headers)
-            if request.method == "GET":
-                await self._pump(request, exchange, download.chunks(), self._file_pool)
-            else:
-                await exchange.finish()
+            chunks = download.chunks() if request.method == "GET" else iter(())
 
-    async def _pump(
-        self,
-        request: Request,
-        exchange: _Exchange,
-        chunks: Iterator[bytes],
-        pool: ThreadPoolExecutor,
-    ) -> None:
-        """Send all chunks, one made at a time, until the client is gone."""
-        loop = asyncio.get_running_loop()
-        gone = asyncio.ensure_future(request.wait_until_gone())
-        try:
-            while chunk := await loop.run_in_executor(pool, next, chunks, b""):
-                if gone.done():
-                    raise Gone
+            async def read() -> bytes:
+                return await self._in_thread(self._file_pool, next, chunks, b"")
+
+            while chunk := await self._while_there(request, read()):
                 await exchange.write(chunk)
             await exchange.finish()
+
+    async def _while_there(self, request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
+        """What is made, unless the client goes away meanwhile."""
+        task = asyncio.ensure_future(work)
+        both: tuple[asyncio.Future[Any], ...] = (task, request.gone())
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise Gone
+            return task.result()
         finally:
-            gone.cancel()
+            task.cancel()
+
+    async def _in_turn(self, caller: Caller, work: Callable[..., T], *arguments: Any) -> T:
+        """Work on a table, while the recipient has not too much of it going on."""
+        name = caller.recipient.name
+        turns = self._turns.get(name)
+        if turns is None:
+            turns = self._turns[name] = asyncio.Semaphore(_THREADS_OF_ONE)
+        async with turns:
+            return await self._in_thread(self._pool, work, *arguments)
+
+    async def _quickly(self, work: Callable[..., T], *arguments: Any) -> T:
+        return await self._in_thread(self._quick_pool, work, *arguments)
 
     async def _in_thread(
-        self, work: Callable[..., T], *arguments: Any, pool: ThreadPoolExecutor | None = None
+        self, pool: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any
     ) -> T:
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self.service.config.request_seconds):
-            return await loop.run_in_executor(pool or self._pool, work, *arguments)
+            return await loop.run_in_executor(pool, work, *arguments)
 
-    def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self._file_pool.shutdown(wait=False, cancel_futures=True)
+    def close(self) -> bool:
+        """Let go of all threads; whether none is still at work."""
+        pools = (self._pool, self._quick_pool, self._file_pool)
+        for one in pools:
+            one.shutdown(wait=False, cancel_futures=True)
         self.audit.close()
+        end = time.monotonic() + _END_SECONDS
+        threads = [thread for one in pools for thread in one._threads]
+        for thread in threads:
+            thread.join(max(end - time.monotonic(), 0))
+        return not any(thread.is_alive() for thread in threads)
 
 
 class _Exchange:
@@ -394,6 +442,15 @@ def _chunks(answer: Answer) -> Generator[bytes]:
         parts.append(failed(error))
     if parts:
         yield b"".join(parts)
+
+
+def _check_headers(request: Request) -> None:
+    """Raise Failure for what proxies and servers could read differently."""
+    size = sum(len(name) + len(value) for name, value in request.scope["headers"])
+    if size > _MOST_HEADERS:
+        raise Failure(431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "the headers are too long")
+    if request.headers("content-length") and request.headers("transfer-encoding"):
+        raise malformed("a body has a length or is in chunks, not both")
 
 
 def _check_method(request: Request, *allowed: str, error: Failure | None = None) -> None:

@@ -7,6 +7,7 @@ known is an error that names the nearest one.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -88,6 +89,7 @@ class Config:
     state: str | None = None
     url_seconds: int = HOUR_S
     request_seconds: float = 30
+    grace_seconds: int = 60
     staleness_seconds: float = 0
     cached_tables: int = 64
     page_size: int = 10_000
@@ -128,6 +130,9 @@ def parse_config(text: str, path: str) -> Config:
         ) from None
     except RecursionError:
         raise UsageError(f"{path} is nested too deeply", hint="see docs/sharing.md") from None
+    except (ValueError, KeyError, AttributeError, TypeError):
+        # Values that say they are of a type which they are not.
+        raise UsageError(f"{path} has a value that is none", hint="put texts in quotes") from None
     place = _Place(path, "")
     values = _read(tree, _TOP, place)
     return _config(values, place)
@@ -152,8 +157,36 @@ def _tree(yaml: Any, text: str) -> Any:
         loader.flatten_mapping(node)
         return mapping(loader, node)
 
+    def number(kind: Any, name: str) -> Any:
+        def construct(loader: Any, node: Any) -> Any:
+            make = getattr(yaml.SafeLoader, f"construct_yaml_{name}")
+            return kind(make(loader, node)).written_as(node.value)
+
+        return construct
+
     Loader.add_constructor("tag:yaml.org,2002:map", whole)
+    Loader.add_constructor("tag:yaml.org,2002:int", number(WrittenInt, "int"))
+    Loader.add_constructor("tag:yaml.org,2002:float", number(WrittenFloat, "float"))
+    Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: str(node.value))
     return yaml.load(text, Loader)
+
+
+class _Written:
+    """A number that remembers how it was written: where a text belongs, that counts."""
+
+    text = ""
+
+    def written_as(self, text: str) -> Any:
+        self.text = text
+        return self
+
+
+class WrittenInt(_Written, int):
+    pass
+
+
+class WrittenFloat(_Written, float):
+    pass
 
 
 def _yaml() -> Any:
@@ -204,9 +237,11 @@ def _read(tree: Any, known: Mapping[str, Reader], place: _Place) -> dict[str, An
 
 
 def _text(value: Any, place: _Place) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-        raise place.error("is not a text")
-    return str(value)
+    if isinstance(value, _Written):
+        return value.text
+    if not isinstance(value, str) or value == "":
+        raise place.error("is not a text", "put it in quotes")
+    return value
 
 
 def _any_text(value: Any, place: _Place) -> str:
@@ -221,9 +256,9 @@ def _flag(value: Any, place: _Place) -> bool:
 
 def _number(least: int, most: int = 2**53) -> Reader:
     def read(value: Any, place: _Place) -> int:
-        if type(value) is not int or not least <= value <= most:
+        if not isinstance(value, WrittenInt) or not least <= value <= most:
             raise place.error(f"is not a whole number from {least} on")
-        return value
+        return int(value)
 
     return read
 
@@ -360,6 +395,7 @@ _TOP: dict[str, Reader] = {
     "limits": lambda value, place: _read(value, _LIMITS, place),
     "admin": lambda value, place: _read(value, {"host": _text, "port": _number(0, 65_535)}, place),
     "auditLog": _text,
+    "shutdownGraceSeconds": _number(0, 86_400),
 }
 _STALE_SECONDS = 30.0
 
@@ -386,11 +422,12 @@ def _config(found: dict[str, Any], place: _Place) -> Config:
         tls=_tls(found["ssl"], folder, place.below("ssl")) if "ssl" in found else None,
         host=found.get("host", default.host),
         port=found.get("port", default.port),
-        endpoint="/" + found.get("endpoint", default.endpoint).strip("/"),
+        endpoint=_endpoint(found.get("endpoint", default.endpoint), place.below("endpoint")),
         public_url=_public_url(found.get("publicUrl"), place.below("publicUrl")),
         state=os.path.join(folder, found.get("state") or default_state(place.path)),
         url_seconds=found.get("preSignedUrlTimeoutSeconds", default.url_seconds),
         request_seconds=found.get("requestTimeoutSeconds", default.request_seconds),
+        grace_seconds=found.get("shutdownGraceSeconds", default.grace_seconds),
         staleness_seconds=_STALE_SECONDS if found.get("stalenessAcceptable") else 0,
         cached_tables=found.get("deltaTableCacheSize", default.cached_tables),
         page_size=found.get("queryTablePageSizeLimit", default.page_size),
@@ -408,6 +445,13 @@ def _config(found: dict[str, Any], place: _Place) -> Config:
         audit_log=_below(folder, found.get("auditLog")),
         warnings=tuple(warnings),
     )
+
+
+def _endpoint(text: str, place: _Place) -> str:
+    endpoint = "/" + text.strip("/")
+    if not re.fullmatch(r"/|(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", endpoint):
+        raise place.error("is not a path of plain names", "write it as /delta-sharing")
+    return endpoint.rstrip("/")
 
 
 def default_state(path: str) -> str:
@@ -452,7 +496,12 @@ def _tls(found: Mapping[str, Any], folder: str, place: _Place) -> Tls:
                 password = file.read().strip()
         except OSError as error:
             raise place.error(f"names a password file that cannot be read: {error}") from None
+        except UnicodeDecodeError:
+            raise place.error("names a password file that is not UTF-8") from None
     return Tls(self_signed, certificate, key, password)
+
+
+_URL = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+(?:/[A-Za-z0-9._~/-]*)?")
 
 
 def _public_url(url: str | None, place: _Place) -> str | None:
@@ -462,7 +511,7 @@ def _public_url(url: str | None, place: _Place) -> str | None:
 
     try:
         parts = urlsplit(url)
-        is_right = parts.scheme in ("http", "https") and parts.hostname and not parts.query
+        is_right = parts.scheme in ("http", "https") and parts.hostname and _URL.fullmatch(url)
     except ValueError:
         is_right = False
     if not is_right:

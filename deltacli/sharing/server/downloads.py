@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
@@ -12,10 +14,10 @@ from typing import IO
 from deltacli.errors import FileMissing
 from deltacli.sharing.server.failures import Failure, missing
 from deltacli.sharing.server.links import void_link
-from deltacli.sharing.server.tables import SharedTable
+from deltacli.sharing.server.tables import SharedTable, is_servable
 
 CHUNK = 1 << 18
-_RANGE = re.compile(r"bytes=\s*(?:([0-9]{1,18})\s*-\s*([0-9]{0,18})|-\s*([0-9]{1,18}))\s*")
+_RANGE = re.compile(r"bytes=\s*(?:([0-9]{1,40})\s*-\s*([0-9]{0,40})|-\s*([0-9]{1,40}))\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def open_download(
     if root >= len(table.roots) or not is_servable(name):
         raise void_link()
     store = table.roots[root]
-    _check_confined(store.file_path(""), store.file_path(name))
+    _check_plain(store.file_path(""), store.file_path(name))
     try:
         entry = store.stat(name)
         if entry.is_folder:
@@ -80,19 +82,17 @@ def open_download(
         raise missing("the file does not exist any more: it was vacuumed, or moved") from None
 
 
-def is_servable(name: str) -> bool:
-    """Whether a name can be that of a data file: not in the log, hidden, or outside."""
-    parts = name.split("/")
-    return not any(part in ("", "..", "_delta_log") or part.startswith(".") for part in parts)
-
-
-def _check_confined(root: str | None, path: str | None) -> None:
-    """Raise Failure if links lead a local file out of its root."""
+def _check_plain(root: str | None, path: str | None) -> None:
+    """Raise Failure for a local file that links lead out of its root, or that is no file."""
     if root is None or path is None:
         return
     inside = os.path.join(os.path.realpath(root), "")
-    if not os.path.realpath(path).startswith(inside):
+    real = os.path.realpath(path)
+    if not real.startswith(inside) or not is_servable(real.removeprefix(inside)):
         raise void_link()
+    with contextlib.suppress(OSError):
+        if not stat.S_ISREG(os.stat(real).st_mode):
+            raise void_link()
 
 
 def _etag(name: str, size: int, modified_ms: int | None) -> str:

@@ -36,6 +36,7 @@ class Request:
     scope: Message
     receive: Receive
     facts: dict[str, Any] = field(default_factory=dict)
+    _gone: asyncio.Future[None] | None = None
 
     @property
     def method(self) -> str:
@@ -100,10 +101,19 @@ class Request:
             raise Failure(408, "REQUEST_TIMEOUT", "the body did not arrive in time") from None
         return b"".join(parts)
 
-    async def wait_until_gone(self) -> None:
-        """Return when the client has closed the connection."""
+    def gone(self) -> asyncio.Future[None]:
+        """Done when the client has closed the connection."""
+        if self._gone is None:
+            self._gone = asyncio.ensure_future(self._wait_until_gone())
+        return self._gone
+
+    async def _wait_until_gone(self) -> None:
         while (await self.receive())["type"] != "http.disconnect":
             pass
+
+    def close(self) -> None:
+        if self._gone is not None:
+            self._gone.cancel()
 
 
 @dataclass(frozen=True)

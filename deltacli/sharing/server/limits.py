@@ -28,7 +28,7 @@ class Guard:
     """Counts by recipient; it is used from one thread."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic):
-        self._limits = limits
+        self.limits = limits
         self._clock = clock
         self._uses: dict[str, _Use] = {}
 
@@ -36,7 +36,7 @@ class Guard:
     def request(self, recipient: str) -> Iterator[None]:
         """Room for one request. Raises Failure with the time to wait."""
         use = self._use(recipient)
-        most = self._limits.concurrent_requests
+        most = self.limits.concurrent_requests
         if most and use.requests >= most:
             raise too_many(f"more than {most} requests at once", 1)
         self._take(use)
@@ -51,7 +51,7 @@ class Guard:
     def download(self, recipient: str) -> Iterator[None]:
         """Room for one file. Raises Failure."""
         use = self._use(recipient)
-        most = self._limits.concurrent_downloads
+        most = self.limits.concurrent_downloads
         if most and use.downloads >= most:
             raise too_many(f"more than {most} files at once", 1)
         use.downloads += 1
@@ -64,12 +64,12 @@ class Guard:
     def _use(self, recipient: str) -> _Use:
         known = self._uses.get(recipient)
         if known is None:
-            rate = self._limits.requests_per_minute
+            rate = self.limits.requests_per_minute
             known = self._uses[recipient] = _Use(float(rate), self._clock())
         return known
 
     def _take(self, use: _Use) -> None:
-        rate = self._limits.requests_per_minute
+        rate = self.limits.requests_per_minute
         if not rate:
             return
         now = self._clock()
@@ -81,5 +81,5 @@ class Guard:
         use.tokens -= 1
 
     def _forget(self, recipient: str, use: _Use) -> None:
-        if not self._limits.requests_per_minute and not use.requests and not use.downloads:
+        if not self.limits.requests_per_minute and not use.requests and not use.downloads:
             self._uses.pop(recipient, None)

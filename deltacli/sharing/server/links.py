@@ -7,12 +7,12 @@ by which common readers know a signed URL.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 from deltacli.errors import Refused
-from deltacli.sharing.server.catalog import TableName
 from deltacli.sharing.server.failures import Failure, forbidden
 from deltacli.sharing.server.seals import Seals, decoded, encoded
 from deltacli.sharing.server.tables import SharedTable
@@ -27,9 +27,11 @@ class FileGrant:
     """What a valid URL of ours stands for."""
 
     recipient: str
+    token_id: str
     share: str
     schema: str
     table: str
+    place_id: str
     root: int
     name: str
 
@@ -41,6 +43,7 @@ class Links:
         self,
         table: SharedTable,
         recipient: str,
+        token_id: str,
         *,
         base_url: Callable[[], str],
         seals: Seals,
@@ -58,23 +61,33 @@ class Links:
         until = str(self.expires_ms // 1000)
         self._end = f"?sp=r&se={until}&sig="
         self._signed_end = f".{until}"
-        self._scopes = [_scope(recipient, table.name, root) for root in range(len(table.roots))]
+        self._scopes = [
+            _scope(recipient, token_id, table, root) for root in range(len(table.roots))
+        ]
 
     def url(self, root: int, name: str, called: str) -> str:
         """The URL of a file below a root; `called` is the last part of ours."""
         if self._presigns[root]:
             return self._table.roots[root].sign(name, self._seconds)
         grant = self._scopes[root] + encoded(name.encode("utf-8", "surrogateescape"))
-        signature = self._seals.signature(_PURPOSE, (grant + self._signed_end).encode())
-        return f"{self._prefix}{grant}/{called}{self._end}{signature}"
+        path = f"{grant}/{called}"
+        signature = self._seals.signature(_PURPOSE, (path + self._signed_end).encode())
+        return f"{self._prefix}{path}{self._end}{signature}"
 
 
-def _scope(recipient: str, name: TableName, root: int) -> str:
+def _scope(recipient: str, token_id: str, table: SharedTable, root: int) -> str:
     """What comes before the file's name in a grant, the same for all files of an answer."""
-    text = "\0".join((recipient, name.share, name.schema, name.table, str(root), ""))
+    name = table.name
+    parts = (recipient, token_id, name.share, name.schema, name.table, place_id(table), str(root))
+    text = "\0".join((*parts, ""))
     content = text.encode()
     # Whole groups of three bytes are encoded by themselves.
     return encoded(b"\0" * (-len(content) % 3) + content)
+
+
+def place_id(table: SharedTable) -> str:
+    """Which place a table's name stood for, without telling it."""
+    return hashlib.sha256(table.entry.location.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def presigns(table: SharedTable, root: int) -> bool:
@@ -90,17 +103,19 @@ def presigns(table: SharedTable, root: int) -> bool:
     return True
 
 
-def open_link(seals: Seals, grant: str, query: str, now_ms: int) -> FileGrant:
+def open_link(seals: Seals, grant: str, called: str, query: str, now_ms: int) -> FileGrant:
     """What a URL of ours grants. Raises Failure, the same for all faults."""
     fields = dict(parse_qsl(query))
     until, signature = fields.get("se", ""), fields.get("sig", "")
-    if not seals.is_signature(_PURPOSE, f"{grant}.{until}".encode("utf-8", "replace"), signature):
+    signed = f"{grant}/{called}.{until}".encode("utf-8", "replace")
+    if fields.get("sp") != "r" or not seals.is_signature(_PURPOSE, signed, signature):
         raise void_link()
     if now_ms >= int(until) * 1000:
         raise void_link()
     text = decoded(grant).decode("utf-8", "surrogateescape")
-    recipient, share, schema, table, root, name = text.lstrip("\0").split("\0", 5)
-    return FileGrant(recipient, share, schema, table, int(root), name)
+    *scope, root, name = text.lstrip("\0").split("\0", 7)
+    recipient, token_id, share, schema, table, place = scope
+    return FileGrant(recipient, token_id, share, schema, table, place, int(root), name)
 
 
 def void_link() -> Failure:

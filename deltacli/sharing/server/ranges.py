@@ -31,13 +31,14 @@ from deltacli.sharing.server.answers import (
     Tally,
     need_history,
     open_page,
+    other_table,
     seal_page,
 )
 from deltacli.sharing.server.failures import invalid, unsupported
 from deltacli.sharing.server.lines import FileLines, Stamp, end_line, metadata_line, protocol_line
 from deltacli.sharing.server.needs import choose_format, needs_of
 from deltacli.sharing.server.requests import Changes, Page, Query
-from deltacli.sharing.server.rows import FileRow, is_odd, row_of
+from deltacli.sharing.server.rows import FileRow, is_odd, row_of, string_pairs
 from deltacli.sharing.server.sieve import Filter, Partitions
 from deltacli.sharing.server.tables import History, SharedTable, explained, strangers
 
@@ -234,11 +235,11 @@ class Range:
                     if key == "remove" and known is not None:
                         body = {
                             **body,
-                            "partitionValues": dict(known.get("partitionValues") or {}),
+                            "partitionValues": known.get("partitionValues"),
                             "size": known.get("size"),
                         }
                     # A file of the time before has the partition columns of that time.
-                    names = body.get("partitionValues") or keys
+                    names = string_pairs(body.get("partitionValues")) or keys
                     row = row_of(body, {key: key for key in names})
                     if allowed is None or allowed.shares(row.partition):
                         yield Change(version, index, key, row, body)
@@ -343,7 +344,7 @@ def _pinned(table: SharedTable, page: Page, digest: str, asker: Asker) -> Pinned
         return None
     body = open_page(asker, table, page.token, digest)
     since = (body["since"][0], body["since"][1])
-    return Pinned(body["first"], body["last"], body["head"], body["format"], since)
+    return Pinned(body["first"], body["last"], body["head"], body["format"], body["tableId"], since)
 
 
 def _bounds(history: History, request: Changes) -> tuple[int, int]:
@@ -371,6 +372,7 @@ class Pinned:
     last: int
     head: int
     response_format: str
+    table_id: str
     since: tuple[int, int]
 
 
@@ -400,6 +402,9 @@ def _answer(
     survey = place.survey()
     newest = place.history.newest
     head = survey.shapes[0]
+    table_id = head.metadata.id
+    if pinned is not None and pinned.table_id != table_id:
+        raise other_table()
     if not tells_history:
         version = newest if pinned is None else place.table.at(pinned.head)
         head = Shape(version.number, version.snapshot.metadata, version.schema)
@@ -414,7 +419,7 @@ def _answer(
     )
     if pinned is None:
         start = (place.first, -1)
-        pinned = Pinned(place.first, place.last, head.version, response_format, start)
+        pinned = Pinned(place.first, place.last, head.version, response_format, table_id, start)
     tally = Tally()
     later = survey.shapes[1:] if tells_history else []
     plan = _Plan(place, survey, pinned, head, later, needs, asker, page, digest)
@@ -455,6 +460,7 @@ class _Plan:
         page_token = None
         later = [shape for shape in self.later if (shape.version, -1) >= since]
         for change in self.range.changes(self.survey, since):
+            tally.check()
             while later and later[0].version <= change.version:
                 yield self._metadata(later.pop(0))
             if is_paged and tally.files == size:
@@ -494,6 +500,7 @@ class _Plan:
                 "last": self.range.last,
                 "head": self.pinned.head,
                 "format": self.pinned.response_format,
+                "tableId": self.pinned.table_id,
                 "since": [upcoming.version, upcoming.index],
             },
         )

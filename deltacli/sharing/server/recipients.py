@@ -34,6 +34,11 @@ class Token:
     created_ms: int
     expires_ms: int | None
 
+    @property
+    def id(self) -> str:
+        """What names it without telling anything of it."""
+        return self.sha256[:16]
+
     def is_live(self, now_ms: int) -> bool:
         return self.expires_ms is None or now_ms < self.expires_ms
 
@@ -73,10 +78,12 @@ class Recipients:
     def named(self, name: str) -> Recipient | None:
         return next((one for one in self.known if same_name(one.name) == same_name(name)), None)
 
-    def has_live(self, name: str, now_ms: int) -> bool:
-        """Whether a recipient still has a token that works."""
+    def live(self, name: str, token_id: str, now_ms: int) -> Recipient | None:
+        """A recipient, if this token of its still works."""
         recipient = self.named(name)
-        return recipient is not None and any(one.is_live(now_ms) for one in recipient.tokens)
+        tokens = recipient.tokens if recipient else ()
+        works = any(one.id == token_id and one.is_live(now_ms) for one in tokens)
+        return recipient if works else None
 
     def with_one(self, recipient: Recipient) -> Recipients:
         """The same with a recipient added, or changed."""
@@ -95,7 +102,9 @@ def new_token(now_ms: int, expires_ms: int | None) -> tuple[str, Token]:
 
 
 def kept_token(secret: str, now_ms: int, expires_ms: int | None) -> Token:
-    return Token(digest(secret), secret[-4:], now_ms, expires_ms)
+    # The end of a short secret would tell too much.
+    last4 = secret[-4:] if len(secret) >= 16 else ""
+    return Token(digest(secret), last4, now_ms, expires_ms)
 
 
 def rotated(recipient: Recipient, token: Token, now_ms: int, grace_ms: int) -> Recipient:
@@ -137,7 +146,7 @@ class RecipientState:
         try:
             with open(self._path, "rb") as file:
                 body = json_text.load(file.read())
-            return Recipients(tuple(map(_parsed, body["recipients"])))
+            return Recipients(tuple(_parsed(one) for one in body["recipients"]))
         except OSError as error:
             raise _unreadable(self._path, error) from error
         except (ValueError, KeyError, TypeError) as error:
@@ -200,11 +209,17 @@ def _unreadable(path: str, error: OSError) -> StorageError:
 
 
 def _parsed(body: Mapping[str, Any]) -> Recipient:
-    tokens = tuple(
-        Token(one["sha256"], one["last4"], int(one["createdMs"]), one["expiresMs"])
-        for one in body["tokens"]
-    )
-    return Recipient(str(body["name"]), tuple(body["shares"]), tokens, int(body["createdMs"]))
+    """Raises KeyError, TypeError or ValueError."""
+    tokens = []
+    for one in body["tokens"]:
+        expires_ms = one["expiresMs"]
+        if not isinstance(expires_ms, int | None) or not isinstance(one["sha256"], str):
+            raise ValueError("a token is none")
+        tokens.append(Token(one["sha256"], str(one["last4"]), int(one["createdMs"]), expires_ms))
+    shares = body["shares"]
+    if not isinstance(shares, list) or not all(isinstance(one, str) for one in shares):
+        raise ValueError("shares is not a list of names")
+    return Recipient(str(body["name"]), tuple(shares), tuple(tokens), int(body["createdMs"]))
 
 
 def _body(recipient: Recipient) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Query:
     """The body of a query. At most one of version, timestamp and starting version is there."""
 
     sql_hints: tuple[str, ...] = ()
-    json_hint: Any = None
+    json_hint: str | None = None
     limit: int | None = None
     version: int | None = None
     timestamp_ms: int | None = None
@@ -116,7 +116,7 @@ def parse_query(content: bytes) -> Query:
     limit = _int_field(body, "limitHint", _MOST_LONG)
     query = Query(
         tuple(hints or ()),
-        body.get("jsonPredicateHints"),
+        _hint_text(body.get("jsonPredicateHints")),
         # A hint never fails.
         None if limit is None or limit < 0 else limit,
         _version(_int_field(body, "version", _MOST_LONG), "table version"),
@@ -132,6 +132,11 @@ def parse_query(content: bytes) -> Query:
     )
     _check_query(query)
     return query
+
+
+def _hint_text(hint: Any) -> str | None:
+    """The text of a JSON hint; what is none says nothing, like an empty one."""
+    return hint if isinstance(hint, str | None) else ""
 
 
 def _check_query(query: Query) -> None:

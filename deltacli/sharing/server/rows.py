@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
 from deltacli.delta import json_text
+from deltacli.delta.actions import BadAction
 from deltacli.delta.columns import json_strings, partition_objects
 from deltacli.delta.engine import FileBatch
 from deltacli.delta.snapshot import Snapshot
@@ -79,11 +81,17 @@ def is_odd(path: str) -> bool:
         or ":" in path
         or "%" in path
         or "_delta_log" in path
+        or "\0" in path
         or path[:1] in "/."
+        or (not path.isascii() and _LONE.search(path) is not None)
     )
 
 
-ODD_PATH = r"/\.|//|:|%|_delta_log|^[/.]|^$"
+# Half a character: it may stand in JSON, and can be no name.
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+ODD_PATH = r"/\.|//|:|%|_delta_log|\x00|^[/.]|^$"
 
 
 def _of_columns(columns: Any, names: Mapping[str, str]) -> Iterator[FileRow]:
@@ -121,7 +129,7 @@ def _quoted(text: str) -> str:
 
 def row_of(body: Mapping[str, Any], names: Mapping[str, str]) -> FileRow:
     """A file action's body; what is no text where one belongs is left out."""
-    values = dict(body.get("partitionValues") or {})
+    values = string_pairs(body.get("partitionValues"))
     partition = {key: _value(values.get(key)) for key in names}
     stats = body.get("stats")
     stats = _quoted(stats) if isinstance(stats, str) else _stats_text(body.get("stats_parsed"))
@@ -134,6 +142,16 @@ def row_of(body: Mapping[str, Any], names: Mapping[str, str]) -> FileRow:
         stats,
         body.get("deletionVector") or None,
     )
+
+
+def string_pairs(values: Any) -> dict[str, Any]:
+    """Partition values as a mapping; Parquet has them as pairs. Raises BadAction."""
+    if not isinstance(values or {}, Mapping | list):
+        raise BadAction("partitionValues is not a map")
+    try:
+        return dict(values or {})
+    except (TypeError, ValueError):
+        raise BadAction("partitionValues is not a map") from None
 
 
 def _value(value: Any) -> str | None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import logging
 import os
+import re
 import signal
 import socket
 import ssl
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import h11
@@ -38,7 +42,7 @@ from deltacli.sharing.server.telemetry import AuditLog, report
 _HEADER_SECONDS = 20.0
 _STALL_SECONDS = 60.0
 _MOST_HEADERS = 65_536
-_GRACE_SECONDS = 30
+_MOST_FILES, _OWN_FILES = 8192, 40
 _BACKLOG = 1024
 
 
@@ -50,6 +54,9 @@ class PatientProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
+        if len(self.connections) > most_connections():
+            transport.abort()
+            return
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
@@ -73,13 +80,19 @@ class PatientProtocol(H11Protocol):
         self._stop("_stall_timer")
         super().resume_writing()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY:
+            # A body that nobody waits for may have no end.
+            self.transport.close()
+
     def send_400_response(self, msg: str) -> None:
         """Say it in JSON, as to every other fault."""
         failure = failure_response(malformed("the request is not HTTP"))
         head = [("content-type", "application/json"), ("connection", "close")]
         with contextlib.suppress(h11.LocalProtocolError):
             events = [
-                h11.Response(status_code=400, headers=head),
+                h11.Response(status_code=400, headers=head, reason=b"Bad Request"),
                 h11.Data(data=failure.body),
                 h11.EndOfMessage(),
             ]
@@ -101,6 +114,21 @@ class PatientProtocol(H11Protocol):
         if timer is not None:
             timer.cancel()
             setattr(self, name, None)
+
+
+@cache
+def most_connections() -> int:
+    """How many connections the process can hold, with a file open for each."""
+    try:
+        import resource
+    except ImportError:
+        return 500
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return max((soft - _OWN_FILES) // 2, 8)
 
 
 class _Server(uvicorn.Server):
@@ -178,16 +206,23 @@ def tls_context(tls: Tls, host: str) -> ssl.SSLContext:
     """The server's side of TLS. Raises Refused for what cannot be loaded."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if tls.self_signed:
+        _load_self_signed(context, host)
+    else:
+        load_certificate(context, tls)
+    return context
+
+
+def load_certificate(context: ssl.SSLContext, tls: Tls) -> None:
+    """Use a certificate for all connections that come. Raises Refused."""
     try:
-        if tls.self_signed:
-            _load_self_signed(context, host)
-        else:
-            context.load_cert_chain(tls.certificate or "", tls.key, tls.password)
+        context.load_cert_chain(tls.certificate or "", tls.key, tls.password or "")
     except (OSError, ssl.SSLError) as error:
         raise Refused(
-            f"the certificate cannot be loaded: {error}", hint="check certificate, key and password"
+            f"the certificate {tls.certificate} cannot be loaded with the key {tls.key}: "
+            f"{error.strerror or error}",
+            hint="check certificate, key and password",
         ) from error
-    return context
 
 
 def _load_self_signed(context: ssl.SSLContext, host: str) -> None:
@@ -244,11 +279,15 @@ class BaseUrl:
             return _with_endpoint(self._public_url, self._endpoint)
         # A name from the request is believed only if it is one of the loopback's.
         host = request.header("host") or ""
-        name = host.rpartition(":")[0].strip("[]") if ":" in host else host
+        match = _HOST.fullmatch(host)
+        name = match[1].strip("[]") if match else ""
         asked = f"{self._listening.scheme}://{host}"
         if is_loopback(name) and is_loopback(self._listening.host):
             return asked + self._endpoint
         return self._listening.url + self._endpoint
+
+
+_HOST = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
 
 
 def _with_endpoint(url: str, endpoint: str) -> str:
@@ -274,8 +313,14 @@ class Running:
 
 def serve(running: Running, on_ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT; what has begun is finished first."""
-    with contextlib.closing(running.app):
+    try:
         asyncio.run(Runner(running).serve(on_ready))
+    finally:
+        if not running.app.close():
+            # A read that hangs in the kernel would keep the process for good.
+            report("note: reading from a storage has not come to an end")
+            sys.stdout.flush()
+            os._exit(0)
 
 
 class Runner:
@@ -283,9 +328,11 @@ class Runner:
 
     def __init__(self, running: Running):
         self._running = running
-        self._jobs = [(_uvicorn(running.app, running.tls), running.sockets)]
+        grace = running.app.service.config.grace_seconds
+        self._jobs = [(_uvicorn(running.app, running.tls, grace), running.sockets)]
         if running.admin_sockets:
-            self._jobs.append((_uvicorn(AdminApp(running.app), None), running.admin_sockets))
+            admin = _uvicorn(AdminApp(running.app), None, grace)
+            self._jobs.append((admin, running.admin_sockets))
         self._reloads: set[asyncio.Task[None]] = set()
 
     async def serve(self, on_ready: Callable[[], None]) -> None:
@@ -323,6 +370,12 @@ class Runner:
             return
         running.app.replace(service)
         running.app.metrics.reloads += 1
+        tls = service.config.tls
+        if running.tls is not None and tls is not None and not tls.self_signed:
+            try:
+                load_certificate(running.tls, tls)
+            except Refused as error:
+                report(f"error: the certificate stays as it was: {error.message}")
         for warning in service.catalog().warnings:
             report(f"warning: {warning}")
         report("note: the configuration was read anew")
@@ -346,7 +399,10 @@ class Runner:
                 loop.remove_signal_handler(number)
 
 
-def _uvicorn(app: Any, tls: ssl.SSLContext | None) -> _Server:
+def _uvicorn(app: Any, tls: ssl.SSLContext | None, grace_seconds: int) -> _Server:
+    # What it would say is said by us, or is of no use to an operator.
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     config = uvicorn.Config(
         app,
         http=PatientProtocol,
@@ -359,7 +415,7 @@ def _uvicorn(app: Any, tls: ssl.SSLContext | None) -> _Server:
         proxy_headers=False,
         backlog=_BACKLOG,
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_graceful_shutdown=grace_seconds,
         h11_max_incomplete_event_size=_MOST_HEADERS,
     )
     config.load()

@@ -21,13 +21,14 @@ from deltacli.sharing.server.answers import (
 from deltacli.sharing.server.catalog import Catalog, Share, TableName, build_catalog
 from deltacli.sharing.server.config import Config, TableEntry
 from deltacli.sharing.server.failures import Failure, invalid, malformed, missing, unauthenticated
-from deltacli.sharing.server.links import FileGrant, open_link, void_link
+from deltacli.sharing.server.links import FileGrant, open_link, place_id, void_link
 from deltacli.sharing.server.ranges import answer_changes, answer_range
 from deltacli.sharing.server.recipients import (
     EVERY_SHARE,
     Recipient,
     Recipients,
     RecipientState,
+    Token,
     kept_token,
 )
 from deltacli.sharing.server.requests import (
@@ -56,12 +57,29 @@ class Access:
         self._state = state
         self._more = tuple(more)
         self._merged: tuple[Recipients, Recipients] | None = None
+        self._last: Recipients | None = None
+        self._complaint: str | None = None
 
     def current(self) -> Recipients:
-        kept = _NOBODY if self._state is None else self._state.current()
+        kept = self._kept()
         if self._merged is None or self._merged[0] is not kept:
             self._merged = kept, Recipients((*kept.known, *self._more))
         return self._merged[1]
+
+    def _kept(self) -> Recipients:
+        """Those of the state; while it cannot be read, those that were known last."""
+        if self._state is None:
+            return _NOBODY
+        try:
+            self._last = self._state.current()
+            self._complaint = None
+        except DeltaCliError as error:
+            if self._last is None:
+                raise
+            if self._complaint != error.message:
+                self._complaint = error.message
+                report(f"error: the recipients stay as they were: {error.message}")
+        return self._last
 
 
 _NOBODY = Recipients()
@@ -77,10 +95,10 @@ def configured_recipients(config: Config, now_ms: int) -> list[Recipient]:
 
 @dataclass(frozen=True)
 class Caller:
-    """An authenticated recipient. `token_hint` is the end of the token."""
+    """An authenticated recipient, and the token that was shown."""
 
     recipient: Recipient
-    token_hint: str
+    token: Token
 
 
 class Service:
@@ -122,7 +140,7 @@ class Service:
         recipient, token = found
         if not token.is_live(self.now_ms()):
             raise unauthenticated("the bearer token has expired")
-        return Caller(recipient, token.last4)
+        return Caller(recipient, token)
 
     # -- what ----------------------------------------------------------------------------
 
@@ -253,6 +271,7 @@ class Service:
             self.seals,
             self.now_ms(),
             base_url,
+            caller.token.id,
             id_hash.lower() if id_hash else None,
         )
 
@@ -276,20 +295,21 @@ class Service:
 
     # -- files ---------------------------------------------------------------------------
 
-    def file(self, grant: str, query: str) -> tuple[FileGrant, SharedTable]:
+    def file(self, grant: str, called: str, query: str) -> tuple[FileGrant, SharedTable]:
         """The table of a file URL, if it still may be read. Raises Failure."""
+        now_ms = self.now_ms()
         try:
-            found = open_link(self.seals, grant, query, self.now_ms())
+            found = open_link(self.seals, grant, called, query, now_ms)
         except ValueError:
             raise void_link() from None
-        recipients = self.access.current()
-        recipient = recipients.named(found.recipient)
-        if recipient is None or not recipients.has_live(found.recipient, self.now_ms()):
-            raise void_link()
+        recipient = self.access.current().live(found.recipient, found.token_id, now_ms)
         entry = self.catalog().table(found.share, found.schema, found.table)
-        if entry is None or not recipient.may_see(found.share):
+        if entry is None or recipient is None or not recipient.may_see(found.share):
             raise void_link()
-        return found, self._tables.of(*entry)
+        table = self._tables.of(*entry)
+        if place_id(table) != found.place_id:
+            raise void_link()
+        return found, table
 
 
 def _share_item(share: Share) -> dict[str, Any]:
@@ -308,7 +328,10 @@ def try_reload(load: Callable[[], Service]) -> Service | None:
         return load()
     except DeltaCliError as error:
         report(f"error: the new configuration is not used: {error.message}")
-        return None
+    except Exception as error:
+        # Its text may have secrets in it.
+        report(f"error: the new configuration is not used: {type(error).__name__}")
+    return None
 
 
 __all__ = ["HEADER", "Access", "Caller", "Failure", "Service", "configured_recipients"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from deltacli.delta.stats import parse_stats
 from deltacli.errors import Refused
 
 _MOST_REMEMBERED = 100_000
+_MOST_SECONDS = 5.0
 # What compares in a partition without any doubt.
 _EXACT = ("byte", "short", "integer", "long", "string", "boolean", "date")
 
@@ -99,10 +101,14 @@ class Sieve:
             for _, field in walk(partitions.schema)
         )
         self._parse = parse_stats if has_decimals else _parse_fast
+        self._until = time.monotonic() + _MOST_SECONDS
         self._known: dict[str, bool] = {}
 
     def lets_through(self, partition: str, stats: str | None) -> bool:
         """Whether a file may match, by its row's texts."""
+        if time.monotonic() > self._until:
+            # A hint that takes longer than it saves is not looked at any more.
+            return True
         known = self._known.get(partition)
         if known is None:
             known = self._may_match(partition, None)

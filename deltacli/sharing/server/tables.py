@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from deltacli.delta.actions import BadAction
 from deltacli.delta.features import CatalogManaged
 from deltacli.delta.history import (
     InCommitTimes,
@@ -25,7 +26,7 @@ from deltacli.delta.root import Root
 from deltacli.delta.schema import Struct
 from deltacli.delta.segment import LogListing, list_log
 from deltacli.delta.snapshot import Snapshot, load_snapshot
-from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, NotFound, Refused, StorageError
+from deltacli.errors import DeltaCliError, FileMissing, NotFound, Refused, StorageError
 from deltacli.local.engine import LocalEngine
 from deltacli.sharing.server.catalog import TableName
 from deltacli.sharing.server.config import TableEntry
@@ -37,6 +38,19 @@ from deltacli.storage import LogStore, open_store
 from deltacli.units import iso_time
 
 _OLD_VERSIONS = 4
+_LOCK_SECONDS = 10
+
+
+def is_servable(name: str) -> bool:
+    """Whether a name can be that of a data file: not in the log, hidden, or outside."""
+    try:
+        name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    parts = name.split("/")
+    return "\0" not in name and not any(
+        part in ("", "_delta_log") or part.startswith(".") for part in parts
+    )
 
 
 class Place:
@@ -64,6 +78,7 @@ class SharedTable:
         self._grounds = tuple(Root(one) for one in stores)
         self._staleness_s = staleness_s
         self._lock = threading.Lock()
+        self._old_lock = threading.Lock()
         self._newest: Version | None = None
         self._looked = float("-inf")
         self._old: OrderedDict[int, Version] = OrderedDict()
@@ -75,7 +90,12 @@ class SharedTable:
     def newest(self) -> Version:
         """The newest version. A listing that began after the call does for many callers."""
         asked = time.monotonic()
-        with self._lock:
+        if not self._lock.acquire(timeout=_LOCK_SECONDS):
+            # Storage that hangs must not take all threads with it.
+            raise Failure(
+                503, "UNAVAILABLE", f"the table {self.name} is busy", {"retry-after": "5"}
+            )
+        try:
             if self._newest is None or self._looked < asked - self._staleness_s:
                 began = time.monotonic()
                 known, self._newest = self._newest, None
@@ -83,6 +103,8 @@ class SharedTable:
                     self._newest = self._refreshed(known)
                 self._looked = began
             found = self._newest
+        finally:
+            self._lock.release()
         if found.number < self.entry.start_version:
             raise invalid(f"You can only query table data since version {self.entry.start_version}")
         return found
@@ -108,7 +130,7 @@ class SharedTable:
         if number > newest.number:
             raise invalid(f"there is no version {number}: the newest is {newest.number}")
         history = self.history()
-        with self._lock:
+        with self._old_lock:
             known = self._old.get(number)
             if known is not None and known.is_intact(history.listing):
                 self._old.move_to_end(number)
@@ -120,7 +142,7 @@ class SharedTable:
                 self.store, LocalEngine, version=number, listing=history.listing
             )
         found = Version(self, snapshot)
-        with self._lock:
+        with self._old_lock:
             self._old[number] = found
             while len(self._old) > _OLD_VERSIONS:
                 self._old.popitem(last=False)
@@ -142,9 +164,7 @@ class SharedTable:
         for number, ground in enumerate(self._grounds):
             name = ground.own_name(path)
             if name is not None:
-                parts = name.split("/")
-                hidden = "_delta_log" in parts or any(one.startswith(".") for one in parts)
-                return None if hidden else Place(number, name)
+                return Place(number, name) if is_servable(name) else None
         return None
 
     def has_strangers(self, odd_paths: Sequence[str], vectors: Sequence[Any]) -> bool:
@@ -196,9 +216,11 @@ class Version:
 
     @cached_property
     def schema(self) -> Struct:
-        if self.snapshot.schema is None:
+        with explained(self.table.name):
+            schema = self.snapshot.schema
+        if schema is None:
             raise unsupported("the table has no schema")
-        return self.snapshot.schema
+        return schema
 
     @cached_property
     def partitions(self) -> Partitions:
@@ -359,21 +381,24 @@ def explained(name: TableName) -> Iterator[None]:
     """
     try:
         yield
-    except (NotFound, FileMissing) as error:
-        raise missing(f"the files of table {name} are missing") from error
-    except CatalogManaged as error:
-        raise unsupported(f"the table {name} is managed by a catalog") from error
-    except Refused as error:
+    except (DeltaCliError, BadAction, pa.ArrowException) as error:
+        raise failure_of(error, name) from error
+
+
+def failure_of(error: Exception, name: TableName) -> Failure:
+    """What recipients are told of an error."""
+    if isinstance(error, NotFound | FileMissing):
+        return missing(f"the files of table {name} are missing")
+    if isinstance(error, CatalogManaged):
+        return unsupported(f"the table {name} is managed by a catalog")
+    if isinstance(error, Refused):
         said = "" if "/" in error.message else f": {error.message}"
-        raise unsupported(f"the table {name} cannot be shared{said}") from error
-    except CorruptLog as error:
-        raise unsupported(f"the table {name} is damaged; its provider has to mend it") from error
-    except StorageError as error:
-        raise Failure(
-            503, "UNAVAILABLE", f"the storage of table {name} does not answer", {"retry-after": "5"}
-        ) from error
-    except (DeltaCliError, pa.ArrowException) as error:
-        raise unsupported(f"the table {name} cannot be read") from error
+        return unsupported(f"the table {name} cannot be shared{said}")
+    if isinstance(error, StorageError) and not (error.location or "/").startswith("/"):
+        # What fails on a network may work again; what fails on a disk does not by itself.
+        message = f"the storage of table {name} does not answer"
+        return Failure(503, "UNAVAILABLE", message, {"retry-after": "5"})
+    return unsupported(f"the table {name} cannot be read; its provider has to mend it")
 
 
 class Tables:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
@@ -53,7 +54,8 @@ class AuditLog:
         with self._lock:
             try:
                 if self._file is None:
-                    sys.stderr.write(line.decode())
+                    # A terminal gets no character that could steer it.
+                    sys.stderr.write(json.dumps(entry) + "\n")
                     sys.stderr.flush()
                 else:
                     self._file.write(line)
@@ -154,6 +156,7 @@ def audit_entry(now_ms: int, facts: dict[str, Any]) -> dict[str, Any]:
         "files",
         "fileBytes",
         "sentBytes",
+        "complete",
         "ms",
     )
     told = {name: facts[name] for name in names if facts.get(name) is not None}
