@@ -81,6 +81,7 @@ class Answer:
     lines: Iterable[bytes]
     has_end: bool = False
     hints: Hints | None = None
+    is_heavy: bool = False
     tally: Tally = field(default_factory=Tally)
 
 
@@ -175,7 +176,8 @@ def answer_query(table: SharedTable, query: Query, asker: Asker) -> Answer:
     after = (pinned or {}).get("after") if page.token else None
     tally = Tally()
     streamed = plan.lines(tally, tuple(after) if after else None)
-    return Answer(version.number, response_format, streamed, has_end, hints, tally)
+    is_heavy = not version.is_kept
+    return Answer(version.number, response_format, streamed, has_end, hints, is_heavy, tally)
 
 
 def _hints(query: Query, version: Version, config: Config) -> Hints | None:
@@ -260,7 +262,7 @@ class _Plan:
             return
         for row in rows:
             yield row
-            deleted = row.vector.get("cardinality") if row.vector else 0
+            deleted = json_text.load(row.vector).get("cardinality") if row.vector else 0
             if type(deleted) is int:
                 stats = json_text.load(row.stats) if row.stats else None
                 wanted -= max((num_records(stats) or 0) - deleted, 0)
@@ -294,8 +296,7 @@ class _Plan:
 
 def _place_in_order(row: FileRow) -> tuple[str, str]:
     """What files are sorted by where an answer has pages: the log has no order of its own."""
-    vector = row.vector
-    return row.path, f"{vector.get('pathOrInlineDv')}@{vector.get('offset')}" if vector else ""
+    return row.path, row.vector or ""
 
 
 # -- tokens ------------------------------------------------------------------------------

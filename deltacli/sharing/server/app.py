@@ -47,6 +47,7 @@ _FIRST_CHUNK, _MOST_CHUNK = 1 << 13, 1 << 18
 _THREADS = min(32, 4 + 2 * (os.cpu_count() or 1))
 # One recipient's answers leave threads for those of others.
 _THREADS_OF_ONE = _THREADS // 2
+_HEAVY_ANSWERS = 6
 _MOST_HEADERS = 65_536
 
 
@@ -72,6 +73,8 @@ class SharingApp:
         self._pool = ThreadPoolExecutor(_THREADS, "answers")
         self._quick_pool = ThreadPoolExecutor(4, "quick")
         self._file_pool = ThreadPoolExecutor(_THREADS, "files")
+        # Answers whose rows are not in memory hold more than others.
+        self._heavy = asyncio.Semaphore(_HEAVY_ANSWERS)
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def replace(self, service: Service) -> None:
@@ -265,7 +268,8 @@ class SharingApp:
         if asker.id_hash:
             headers["fileidhash"] = asker.id_hash
         headers |= self._told_hints(answer)
-        await self._stream_lines(request, exchange, caller, answer, headers)
+        async with self._heavy if answer.is_heavy else contextlib.nullcontext():
+            await self._stream_lines(request, exchange, caller, answer, headers)
 
     def _told_hints(self, answer: Answer) -> dict[str, str]:
         """Whether hints were used: without being told, nobody finds out why one was not."""

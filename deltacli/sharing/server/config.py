@@ -92,6 +92,7 @@ class Config:
     grace_seconds: int = 60
     staleness_seconds: float = 0
     cached_tables: int = 64
+    cache_bytes: int = 256 << 20
     page_size: int = 10_000
     page_token_ms: int = 3 * 86_400_000
     refresh_token_ms: int = HOUR_S * 1000
@@ -396,6 +397,7 @@ _TOP: dict[str, Reader] = {
     "admin": lambda value, place: _read(value, {"host": _text, "port": _number(0, 65_535)}, place),
     "auditLog": _text,
     "shutdownGraceSeconds": _number(0, 86_400),
+    "cacheMegabytes": _number(0, 1 << 20),
 }
 _STALE_SECONDS = 30.0
 
@@ -430,6 +432,7 @@ def _config(found: dict[str, Any], place: _Place) -> Config:
         grace_seconds=found.get("shutdownGraceSeconds", default.grace_seconds),
         staleness_seconds=_STALE_SECONDS if found.get("stalenessAcceptable") else 0,
         cached_tables=found.get("deltaTableCacheSize", default.cached_tables),
+        cache_bytes=found.get("cacheMegabytes", default.cache_bytes >> 20) << 20,
         page_size=found.get("queryTablePageSizeLimit", default.page_size),
         page_token_ms=found.get("queryTablePageTokenTtlMs", default.page_token_ms),
         refresh_token_ms=found.get("refreshTokenTtlMs", default.refresh_token_ms),

@@ -180,7 +180,7 @@ class FileLines:
         stats = f',"stats":{row.stats}' if action == "add" and row.stats else ""
         vector_id = vector = ""
         if row.vector:
-            told, own_id = self._vector(row.vector)
+            told, own_id = self._vector(json_text.load(row.vector))
             vector_id = f',"deletionVectorFileId":"{own_id}"' if own_id else ""
             vector = f',"deletionVector":{json_text.dump(told).decode()}'
         if action == "add":

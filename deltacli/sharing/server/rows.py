@@ -1,11 +1,14 @@
-"""The files of a version as rows of plain texts, a batch of columns at a time."""
+"""The files of a version as rows of plain texts: columns while they are kept, tuples in use."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.delta import json_text
@@ -24,13 +27,25 @@ _FIELDS = (
     "stats_parsed",
     "deletionVector",
 )
-_KEYS = ("path", "partitionValues", "size", "deletionVector")
+# Rows that become tuples at once, and newer actions that become columns at once.
+_ROWS = 1024
+_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partition", pa.string()),
+        ("size", pa.int64()),
+        ("modified_ms", pa.int64()),
+        ("stats", pa.string()),
+        ("vector", pa.string()),
+    ]
+)
 
 
 class FileRow(NamedTuple):
     """A file as the log has it, in texts that are put into JSON as they stand.
 
-    `partition` is a JSON object, `stats` a JSON string whose content is the statistics.
+    `partition` is a JSON object, `stats` a JSON string whose content is the statistics,
+    `vector` a JSON object.
     """
 
     path: str
@@ -38,84 +53,90 @@ class FileRow(NamedTuple):
     size: int
     modified_ms: int
     stats: str | None
-    vector: Mapping[str, Any] | None
+    vector: str | None
 
 
-def live_rows(
-    snapshot: Snapshot, keys: Mapping[str, str], *, with_stats: bool = True
-) -> Iterator[FileRow]:
-    """The live files; `keys` are the partition columns as the log names them."""
-    names = {key: key for key in keys.values()}
-    for item in snapshot.files("add", _FIELDS if with_stats else _KEYS):
+def live_batches(snapshot: Snapshot, keys: Collection[str]) -> Iterator[Any]:
+    """The live files as record batches with the columns of a row.
+
+    `keys` are the partition columns as the log names them.
+    """
+    names = {key: key for key in keys}
+    bodies: list[FileRow] = []
+    for item in snapshot.files("add", _FIELDS):
         if isinstance(item, FileBatch):
-            yield from _of_columns(item.columns, names)
-        else:
-            yield row_of(item, names)
+            yield _columns(item.columns, names)
+            continue
+        bodies.append(row_of(item, names))
+        if len(bodies) == _ROWS:
+            yield _of_rows(bodies)
+            bodies = []
+    if bodies:
+        yield _of_rows(bodies)
 
 
-def sums_of(snapshot: Snapshot) -> Iterator[tuple[int, int, list[str], list[Any]]]:
-    """Of the live files, some at a time: how many, their bytes, the paths that have to be
-    looked at, and the deletion vectors."""
-    for item in snapshot.files("add", ("path", "size", "deletionVector")):
-        if isinstance(item, FileBatch):
-            columns = item.columns
-            paths = columns.column("path")
-            odd = pc.match_substring_regex(paths, ODD_PATH)
-            vectors: list[Any] = []
-            if "deletionVector" in columns.schema.names:
-                column = columns.column("deletionVector")
-                kinds = pc.struct_field(column, ["storageType"])
-                vectors = column.filter(pc.is_valid(kinds)).to_pylist()
-            size = pc.sum(columns.column("size")).as_py() or 0
-            yield columns.num_rows, size, paths.filter(odd).to_pylist(), vectors
-        else:
-            path, vector = item["path"], item.get("deletionVector")
-            yield 1, item["size"], [path] if is_odd(path) else [], [vector] if vector else []
+def rows_of(batch: Any) -> Iterator[FileRow]:
+    """The rows of a batch, some at a time."""
+    for start in range(0, batch.num_rows, _ROWS):
+        columns = [column.to_pylist() for column in batch.slice(start, _ROWS).columns]
+        yield from map(FileRow._make, zip(*columns, strict=True))
 
 
-def is_odd(path: str) -> bool:
-    """Whether a path may lead out of the table, or is not its own name: it is rarely so."""
-    return (
-        "/." in path
-        or "//" in path
-        or ":" in path
-        or "%" in path
-        or "_delta_log" in path
-        or "\0" in path
-        or path[:1] in "/."
-        or (not path.isascii() and _LONE.search(path) is not None)
-    )
+def _of_rows(rows: list[FileRow]) -> Any:
+    try:
+        return pa.record_batch([list(column) for column in zip(*rows, strict=True)], _SCHEMA)
+    except UnicodeEncodeError:
+        raise BadAction("a path or a statistic is no text") from None
 
 
-# Half a character: it may stand in JSON, and can be no name.
-_LONE = re.compile("[\ud800-\udfff]")
-
-
-ODD_PATH = r"/\.|//|:|%|_delta_log|\x00|^[/.]|^$"
-
-
-def _of_columns(columns: Any, names: Mapping[str, str]) -> Iterator[FileRow]:
+def _columns(columns: Any, names: Mapping[str, str]) -> Any:
+    """The same columns from those of a checkpoint."""
     count, have = columns.num_rows, set(columns.schema.names)
-
-    def texts(name: str) -> list[Any]:
-        return list(columns.column(name).to_pylist()) if name in have else [None] * count
-
-    partitions = (
-        partition_objects(columns, names).to_pylist()
-        if "partitionValues" in have or not names
-        else ["{}"] * count
+    if "partitionValues" in have or not names:
+        partitions = partition_objects(columns, names)
+    else:
+        partitions = pa.array(["{}"] * count, pa.string())
+    stats = json_strings(columns.column("stats")) if "stats" in have else _nulls(count)
+    if "stats_parsed" in have and stats.null_count:
+        stats = _with_parsed(stats, columns.column("stats_parsed"))
+    vectors = _nulls(count)
+    if "deletionVector" in have:
+        column = columns.column("deletionVector")
+        if pc.struct_field(column, ["storageType"]).null_count < count:
+            vectors = pa.array([_vector_text(one) for one in column.to_pylist()], pa.string())
+    times = columns.column("modificationTime") if "modificationTime" in have else None
+    return pa.record_batch(
+        [
+            columns.column("path"),
+            partitions,
+            columns.column("size"),
+            pa.nulls(count, pa.int64()) if times is None else times,
+            stats,
+            vectors,
+        ],
+        _SCHEMA,
     )
-    stats = json_strings(columns.column("stats")).to_pylist() if "stats" in have else [None] * count
-    if "stats_parsed" in have and None in stats:
-        parsed = columns.column("stats_parsed")
-        for position, text in enumerate(stats):
-            if text is None:
-                stats[position] = _stats_text(parsed[position].as_py())
-    times = texts("modificationTime")
-    rows = zip(
-        texts("path"), partitions, texts("size"), times, stats, texts("deletionVector"), strict=True
-    )
-    return map(FileRow._make, rows)
+
+
+def _nulls(count: int) -> Any:
+    return pa.nulls(count, pa.string())
+
+
+def _with_parsed(stats: Any, parsed: Any) -> Any:
+    """Statistics as text, made from the struct where a row has no text."""
+    texts = [
+        _stats_text(parsed[position].as_py()) if text is None else text
+        for position, text in enumerate(stats.to_pylist())
+    ]
+    return pa.array(texts, pa.string())
+
+
+def _vector_text(vector: Any) -> str | None:
+    if not vector or vector.get("storageType") is None:
+        return None
+    return json_text.dump(
+        {key: value for key, value in vector.items() if value is not None}
+    ).decode()
 
 
 def _stats_text(struct: Mapping[str, Any] | None) -> str | None:
@@ -140,7 +161,7 @@ def row_of(body: Mapping[str, Any], names: Mapping[str, str]) -> FileRow:
         size if type(size) is int else 0,
         modified_ms if type(modified_ms) is int else 0,
         stats,
-        body.get("deletionVector") or None,
+        _vector_text(body.get("deletionVector")),
     )
 
 
@@ -159,3 +180,57 @@ def _value(value: Any) -> str | None:
     if value is None or value == "":
         return None
     return value if isinstance(value, str) else json_text.dump(value).decode()
+
+
+# -- paths that have to be looked at -----------------------------------------------------
+
+
+def is_odd(path: str) -> bool:
+    """Whether a path may lead out of the table, or is not its own name: it is rarely so."""
+    return _ODD.search(path) is not None
+
+
+_ODD_PATH = r"/\.|//|:|%|_delta_log|\x00|^[/.]|^$"
+# And half a character: it may stand in JSON, and can be no name.
+_ODD = re.compile(f"{_ODD_PATH}|[\ud800-\udfff]")
+
+
+def odd_paths(batch: Any) -> list[str]:
+    paths = batch.column("path")
+    return list(paths.filter(pc.match_substring_regex(paths, _ODD_PATH)).to_pylist())
+
+
+def vectors_of(batch: Any) -> list[Any]:
+    texts = batch.column("vector")
+    return [json_text.load(one) for one in texts.drop_null().to_pylist()]
+
+
+# -- what is kept ------------------------------------------------------------------------
+
+
+class Shelf:
+    """Batches of the versions that were asked for last, in so many bytes altogether."""
+
+    def __init__(self, most_bytes: int):
+        self.most_bytes = most_bytes
+        self._kept: OrderedDict[int, tuple[list[Any], int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, key: int, batches: list[Any]) -> None:
+        size = sum(one.nbytes for one in batches)
+        with self._lock:
+            self._kept[key] = batches, size
+            while sum(one for _, one in self._kept.values()) > self.most_bytes:
+                self._kept.popitem(last=False)
+
+    def get(self, key: int) -> list[Any] | None:
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
+
+    def drop(self, key: int) -> None:
+        with self._lock:
+            self._kept.pop(key, None)

@@ -38,6 +38,7 @@ from deltacli.sharing.server.requests import (
     parse_query,
     time_parameter,
 )
+from deltacli.sharing.server.rows import Shelf
 from deltacli.sharing.server.seals import Seals
 from deltacli.sharing.server.tables import SharedTable, Tables
 from deltacli.sharing.server.telemetry import report
@@ -116,7 +117,8 @@ class Service:
         self.access = access
         self.seals = seals
         self.now_ms = clock
-        self._tables = Tables(config.cached_tables, config.staleness_seconds)
+        shelf = Shelf(config.cache_bytes)
+        self._tables = Tables(config.cached_tables, config.staleness_seconds, shelf)
         self._catalog = build_catalog(config)
         self._looked = time.monotonic()
         self._lock = threading.Lock()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deltacli.delta.actions import BadAction
 from deltacli.delta.features import CatalogManaged
@@ -32,13 +34,20 @@ from deltacli.sharing.server.catalog import TableName
 from deltacli.sharing.server.config import TableEntry
 from deltacli.sharing.server.failures import Failure, invalid, missing, unsupported
 from deltacli.sharing.server.needs import needs_of
-from deltacli.sharing.server.rows import FileRow, is_odd, live_rows, sums_of
+from deltacli.sharing.server.rows import (
+    FileRow,
+    Shelf,
+    live_batches,
+    odd_paths,
+    rows_of,
+    vectors_of,
+)
 from deltacli.sharing.server.sieve import Filter, Partitions
 from deltacli.storage import LogStore, open_store
 from deltacli.units import iso_time
 
 _OLD_VERSIONS = 4
-_LOCK_SECONDS = 10
+_LOCK_SECONDS = 25
 
 
 def is_servable(name: str) -> bool:
@@ -70,12 +79,19 @@ class SharedTable:
     provider allows.
     """
 
-    def __init__(self, name: TableName, entry: TableEntry, staleness_s: float = 0):
+    def __init__(
+        self,
+        name: TableName,
+        entry: TableEntry,
+        staleness_s: float = 0,
+        shelf: Shelf | None = None,
+    ):
         self.name = name
         self.entry = entry
         stores = [open_store(one, entry.storage_options) for one in (entry.location, *entry.roots)]
         self.roots: Sequence[LogStore] = tuple(stores)
         self._grounds = tuple(Root(one) for one in stores)
+        self.shelf = shelf or Shelf(0)
         self._staleness_s = staleness_s
         self._lock = threading.Lock()
         self._old_lock = threading.Lock()
@@ -209,6 +225,8 @@ class Version:
         self.table = table
         self.snapshot = snapshot
         self.stamp = _stamp(snapshot.listing, snapshot.version)
+        self._sums: Sums | None = None
+        self._sums_lock = threading.Lock()
 
     @property
     def number(self) -> int:
@@ -234,33 +252,56 @@ class Version:
         with explained(self.table.name):
             return None if text is None else Filter(text, self.partitions)
 
-    def rows(self, *, with_stats: bool = True) -> Iterator[FileRow]:
+    def rows(self) -> Iterator[FileRow]:
         """The files that are shared."""
-        filter_ = self.filter
         with explained(self.table.name):
-            for row in live_rows(self.snapshot, self.partitions.keys, with_stats=with_stats):
-                if filter_ is None or filter_.shares(row.partition):
-                    yield row
+            for batch in self.table.shelf.get(id(self)) or self._batches():
+                yield from rows_of(batch)
 
-    @cached_property
+    def _batches(self) -> Iterator[Any]:
+        """The files that are shared, as columns."""
+        filter_ = self.filter
+        for batch in live_batches(self.snapshot, self.partitions.keys.values()):
+            if filter_ is not None:
+                shared = map(filter_.shares, batch.column("partition").to_pylist())
+                batch = batch.filter(pa.array(shared, pa.bool_()))
+            yield batch
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its rows are in memory, for all who ask together."""
+        return self.table.shelf.get(id(self)) is not None
+
+    @property
     def sums(self) -> Sums:
-        files = size = 0
-        has_vectors = has_strangers = False
-        for number, own_size, odd_paths, vectors in self._sums():
-            files += number
-            size += own_size
-            has_vectors = has_vectors or bool(vectors)
-            has_strangers = has_strangers or self.table.has_strangers(odd_paths, vectors)
-        return Sums(files, size, has_vectors, has_strangers)
+        # Many may ask for a version that is new; one looks.
+        with self._sums_lock:
+            if self._sums is None:
+                with explained(self.table.name):
+                    self._sums = self._look()
+            return self._sums
 
-    def _sums(self) -> Iterator[tuple[int, int, list[str], list[Any]]]:
-        if self.filter is None:
-            with explained(self.table.name):
-                yield from sums_of(self.snapshot)
-            return
-        for row in self.rows(with_stats=False):
-            odd_paths = [row.path] if is_odd(row.path) else []
-            yield 1, row.size, odd_paths, [row.vector] if row.vector else []
+    def _look(self) -> Sums:
+        """Look at all files, and keep them if there is room."""
+        files = size = left = 0
+        has_vectors = has_strangers = False
+        kept: list[Any] | None = []
+        left = self.table.shelf.most_bytes
+        for batch in self._batches():
+            files += batch.num_rows
+            size += pc.sum(batch.column("size")).as_py() or 0
+            vectors = vectors_of(batch)
+            has_vectors = has_vectors or bool(vectors)
+            has_strangers = has_strangers or self.table.has_strangers(odd_paths(batch), vectors)
+            left -= batch.nbytes
+            if kept is not None and left >= 0:
+                kept.append(batch)
+            else:
+                kept = None
+        if kept is not None:
+            self.table.shelf.put(id(self), kept)
+            weakref.finalize(self, self.table.shelf.drop, id(self))
+        return Sums(files, size, has_vectors, has_strangers)
 
     @cached_property
     def needs(self) -> frozenset[str]:
@@ -404,8 +445,9 @@ def failure_of(error: Exception, name: TableName) -> Failure:
 class Tables:
     """The shared tables that are open, the least used closed first."""
 
-    def __init__(self, most: int, staleness_s: float):
+    def __init__(self, most: int, staleness_s: float, shelf: Shelf):
         self._most = most
+        self._shelf = shelf
         self._staleness_s = staleness_s
         self._open: OrderedDict[tuple[str, str, str], SharedTable] = OrderedDict()
         self._lock = threading.Lock()
@@ -415,11 +457,10 @@ class Tables:
             known = self._open.get(name.key)
             if known is None or known.entry != entry or known.name != name:
                 with explained(name):
-                    known = self._open[name.key] = SharedTable(name, entry, self._staleness_s)
+                    known = self._open[name.key] = SharedTable(
+                        name, entry, self._staleness_s, self._shelf
+                    )
             self._open.move_to_end(name.key)
             while len(self._open) > self._most:
                 self._open.popitem(last=False)
             return known
-
-
-Clock = Callable[[], int]
