@@ -43,8 +43,8 @@ T = TypeVar("T")
 
 VERSION_HEADER = "delta-table-version"
 _END_SECONDS = 2
-_FIRST_CHUNK, _MOST_CHUNK = 1 << 13, 1 << 18
-_THREADS = min(32, 4 + 2 * (os.cpu_count() or 1))
+_FIRST_CHUNK, _MOST_CHUNK = 1 << 13, 1 << 20
+_THREADS = int(os.environ.get("TH", "8"))
 # One recipient's answers leave threads for those of others.
 _THREADS_OF_ONE = _THREADS // 2
 _HEAVY_ANSWERS = 6
@@ -68,14 +68,14 @@ class SharingApp:
         self._base_url = base_url
         self._guard = Guard(service.config.limits)
         self._is_debug = is_debug
-        # Few threads make the lines of all answers, a chunk of each in turn. Who calls, what
-        # is shared, and files do not wait for them.
-        self._pool = ThreadPoolExecutor(_THREADS, "answers")
+        # What waits for storage, what makes lines, and files do not wait for each other. Of
+        # the first two, one recipient's requests leave half of the threads to others.
+        self._plans = _Turns(_THREADS, "plans")
+        self._lines = _Turns(_LINE_THREADS, "lines")
         self._quick_pool = ThreadPoolExecutor(4, "quick")
         self._file_pool = ThreadPoolExecutor(_THREADS, "files")
         # Answers whose rows are not in memory hold more than others.
         self._heavy = asyncio.Semaphore(_HEAVY_ANSWERS)
-        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def replace(self, service: Service) -> None:
         """Go on with another configuration; answers that have begun are finished."""
@@ -234,7 +234,9 @@ class SharingApp:
         if rest == ["version"] or (not rest and request.method == "HEAD"):
             request.facts["route"] = "version"
             _check_method(request, "GET", "HEAD")
-            version = await self._in_turn(caller, lambda: service.version(find(), parameters))
+            version = await self._in_turn(
+                self._plans, caller, lambda: service.version(find(), parameters)
+            )
             request.facts["version"] = version
             response = Response(200, headers={VERSION_HEADER: str(version)})
             await send_response(exchange.send, response)
@@ -257,7 +259,7 @@ class SharingApp:
             plan = lambda: service.query(find, body, asker)  # noqa: E731
         else:
             plan = lambda: service.changes(find, parameters, asker)  # noqa: E731
-        answer = await self._in_turn(caller, plan)
+        answer = await self._in_turn(self._plans, caller, plan)
         request.facts |= {
             "version": answer.version,
             "format": answer.response_format,
@@ -293,9 +295,11 @@ class SharingApp:
         headers: dict[str, str],
     ) -> None:
         chunks = _chunks(answer)
+        # Rows that are not in memory have to be read.
+        turns = self._plans if answer.is_heavy else self._lines
 
         async def made() -> bytes:
-            return await self._in_turn(caller, next, chunks, b"")
+            return await self._in_turn(turns, caller, next, chunks, b"")
 
         try:
             # What fails before the first line is still an answer of its own.
@@ -356,14 +360,12 @@ class SharingApp:
         finally:
             task.cancel()
 
-    async def _in_turn(self, caller: Caller, work: Callable[..., T], *arguments: Any) -> T:
+    async def _in_turn(
+        self, turns: _Turns, caller: Caller, work: Callable[..., T], *arguments: Any
+    ) -> T:
         """Work on a table, while the recipient has not too much of it going on."""
-        name = caller.recipient.name
-        turns = self._turns.get(name)
-        if turns is None:
-            turns = self._turns[name] = asyncio.Semaphore(_THREADS_OF_ONE)
-        async with turns:
-            return await self._in_thread(self._pool, work, *arguments)
+        async with turns.of(caller.recipient.name):
+            return await self._in_thread(turns.pool, work, *arguments)
 
     async def _quickly(self, work: Callable[..., T], *arguments: Any) -> T:
         return await self._in_thread(self._quick_pool, work, *arguments)
@@ -377,7 +379,7 @@ class SharingApp:
 
     def close(self) -> bool:
         """Let go of all threads; whether none is still at work."""
-        pools = (self._pool, self._quick_pool, self._file_pool)
+        pools = (self._plans.pool, self._lines.pool, self._quick_pool, self._file_pool)
         for one in pools:
             one.shutdown(wait=False, cancel_futures=True)
         self.audit.close()
@@ -386,6 +388,21 @@ class SharingApp:
         for thread in threads:
             thread.join(max(end - time.monotonic(), 0))
         return not any(thread.is_alive() for thread in threads)
+
+
+class _Turns:
+    """Some threads, of which one recipient gets half at most."""
+
+    def __init__(self, threads: int, name: str):
+        self.pool = ThreadPoolExecutor(threads, name)
+        self._most = max(threads // 2, 1)
+        self._of: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    def of(self, recipient: str) -> asyncio.Semaphore:
+        found = self._of.get(recipient)
+        if found is None:
+            found = self._of[recipient] = asyncio.Semaphore(self._most)
+        return found
 
 
 class _Exchange:

@@ -423,7 +423,14 @@ def _answer(
     tally = Tally()
     later = survey.shapes[1:] if tells_history else []
     plan = _Plan(place, survey, pinned, head, later, needs, asker, page, digest)
-    return Answer(place.first, response_format, plan.lines(tally), plan.has_end, tally=tally)
+    return Answer(
+        place.first,
+        response_format,
+        plan.lines(tally),
+        plan.has_end,
+        is_heavy=True,
+        tally=tally,
+    )
 
 
 @dataclass(frozen=True)
