@@ -44,9 +44,9 @@ T = TypeVar("T")
 VERSION_HEADER = "delta-table-version"
 _END_SECONDS = 2
 _FIRST_CHUNK, _MOST_CHUNK = 1 << 13, 1 << 20
-_THREADS = int(os.environ.get("TH", "8"))
-# One recipient's answers leave threads for those of others.
-_THREADS_OF_ONE = _THREADS // 2
+_THREADS = min(32, 4 + 2 * (os.cpu_count() or 1))
+# Lines are made by Python alone: more threads would only stand in each other's way.
+_LINE_THREADS = 2
 _HEAVY_ANSWERS = 6
 _MOST_HEADERS = 65_536
 
