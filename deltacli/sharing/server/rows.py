@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.delta import json_text
-from deltacli.delta.actions import BadAction
-from deltacli.delta.columns import json_strings, partition_objects
+from deltacli.delta.actions import BadAction, parse_line, vector_id
+from deltacli.delta.columns import canonical_paths, json_strings, partition_objects, path_array
 from deltacli.delta.engine import FileBatch
+from deltacli.delta.replay import FileKey, file_key, key_of
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.stats import stats_of_struct
 
@@ -27,6 +28,8 @@ _FIELDS = (
     "stats_parsed",
     "deletionVector",
 )
+# What is needed to judge files, and quick to read.
+CHEAP_FIELDS = ("path", "partitionValues", "size", "deletionVector")
 # Rows that become tuples at once, and newer actions that become columns at once.
 _ROWS = 1024
 _SCHEMA = pa.schema(
@@ -56,14 +59,16 @@ class FileRow(NamedTuple):
     vector: str | None
 
 
-def live_batches(snapshot: Snapshot, keys: Collection[str]) -> Iterator[Any]:
+def live_batches(
+    snapshot: Snapshot, keys: Collection[str], *, fields: Sequence[str] = _FIELDS
+) -> Iterator[Any]:
     """The live files as record batches with the columns of a row.
 
     `keys` are the partition columns as the log names them.
     """
     names = {key: key for key in keys}
     bodies: list[FileRow] = []
-    for item in snapshot.files("add", _FIELDS):
+    for item in snapshot.files("add", fields):
         if isinstance(item, FileBatch):
             yield _columns(item.columns, names)
             continue
@@ -73,6 +78,35 @@ def live_batches(snapshot: Snapshot, keys: Collection[str]) -> Iterator[Any]:
             bodies = []
     if bodies:
         yield _of_rows(bodies)
+
+
+def advanced(batches: Sequence[Any], changes: Mapping[FileKey, FileRow | None]) -> Iterator[Any]:
+    """The batches of a version as those of a later one; what did not change is shared.
+
+    `changes` has the newest row of each file that was added since, or None for one that is gone.
+    """
+    touched = path_array({key if isinstance(key, str) else key[0] for key in changes})
+    for batch in batches:
+        paths = canonical_paths(batch.column("path"))
+        hits = pc.is_in(paths, value_set=touched)
+        if hits.true_count:
+            gone = {
+                position
+                for position in pc.indices_nonzero(hits).to_pylist()
+                if _key_at(paths, batch.column("vector"), position) in changes
+            }
+            kept = [position not in gone for position in range(batch.num_rows)]
+            batch = batch.filter(pa.array(kept, pa.bool_()))
+        if batch.num_rows:
+            yield batch
+    new = [row for row in changes.values() if row is not None]
+    for start in range(0, len(new), _ROWS):
+        yield _of_rows(new[start : start + _ROWS])
+
+
+def _key_at(paths: Any, vectors: Any, position: int) -> FileKey:
+    text = vectors[position].as_py()
+    return file_key(paths[position].as_py(), vector_id(json_text.load(text)) if text else None)
 
 
 def rows_of(batch: Any) -> Iterator[FileRow]:
@@ -180,6 +214,27 @@ def _value(value: Any) -> str | None:
     if value is None or value == "":
         return None
     return value if isinstance(value, str) else json_text.dump(value).decode()
+
+
+def changes_since(
+    lines: Iterable[bytes], names: Mapping[str, str], changes: dict[FileKey, FileRow | None]
+) -> bool:
+    """Apply a commit's file actions; False if it takes more than that to know the files."""
+    own: dict[FileKey, FileRow | None] = {}
+    for line in lines:
+        action = parse_line(line)
+        if action is None:
+            continue
+        kind, body = action
+        if kind in ("metaData", "protocol"):
+            return False
+        if kind in ("add", "remove"):
+            key = key_of(body)
+            if key in own:
+                return False
+            own[key] = row_of(body, names) if kind == "add" else None
+    changes.update(own)
+    return True
 
 
 # -- paths that have to be looked at -----------------------------------------------------

@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,7 @@ from deltacli.delta.history import (
     read_in_commit_timestamp,
     version_at,
 )
+from deltacli.delta.replay import FileKey
 from deltacli.delta.root import Root
 from deltacli.delta.schema import Struct
 from deltacli.delta.segment import LogListing, list_log
@@ -35,8 +36,11 @@ from deltacli.sharing.server.config import TableEntry
 from deltacli.sharing.server.failures import Failure, invalid, missing, unsupported
 from deltacli.sharing.server.needs import needs_of
 from deltacli.sharing.server.rows import (
+    CHEAP_FIELDS,
     FileRow,
     Shelf,
+    advanced,
+    changes_since,
     live_batches,
     odd_paths,
     rows_of,
@@ -47,6 +51,10 @@ from deltacli.storage import LogStore, open_store
 from deltacli.units import iso_time
 
 _OLD_VERSIONS = 4
+# A version that is made from the one before takes the time of what changed.
+_MOST_COMMITS, _MOST_BATCHES = 100, 500
+# How much larger a checkpoint is in memory than in its file.
+_UNPACKED = 5
 _LOCK_SECONDS = 25
 
 
@@ -131,7 +139,7 @@ class SharedTable:
             since = list_log(self.store, checkpoint.version if checkpoint else known.number)
             if since.latest == known.number and known.is_intact(since):
                 return known
-        return Version(self, load_snapshot(self.store, LocalEngine))
+        return Version(self, load_snapshot(self.store, LocalEngine), known)
 
     def at(self, number: int) -> Version:
         """A version that is shared. Raises Failure if it cannot be had."""
@@ -221,9 +229,13 @@ class Sums:
 class Version:
     """A version of a shared table."""
 
-    def __init__(self, table: SharedTable, snapshot: Snapshot):
+    def __init__(self, table: SharedTable, snapshot: Snapshot, before: Version | None = None):
         self.table = table
         self.snapshot = snapshot
+        # A version that nobody has looked at hands on the one that it came from.
+        self._before: Version | None = before
+        if before is not None and before._sums is None:
+            self._before = before._before
         self.stamp = _stamp(snapshot.listing, snapshot.version)
         self._sums: Sums | None = None
         self._sums_lock = threading.Lock()
@@ -260,12 +272,45 @@ class Version:
 
     def _batches(self) -> Iterator[Any]:
         """The files that are shared, as columns."""
+        return self._shared(live_batches(self.snapshot, self.partitions.keys.values()))
+
+    def _shared(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """What the provider's filter leaves of some batches."""
         filter_ = self.filter
-        for batch in live_batches(self.snapshot, self.partitions.keys.values()):
+        for batch in batches:
             if filter_ is not None:
                 shared = map(filter_.shares, batch.column("partition").to_pylist())
                 batch = batch.filter(pa.array(shared, pa.bool_()))
             yield batch
+
+    def _changed_batches(self) -> Iterator[Any] | None:
+        """The same from those of the version before, if they are kept and only files changed."""
+        before, self._before = self._before, None
+        kept = self.table.shelf.get(id(before)) if before else None
+        if before is None or kept is None or len(kept) > _MOST_BATCHES:
+            return None
+        commits = self.snapshot.listing.commits
+        numbers = range(before.number + 1, self.number + 1)
+        if not 0 < len(numbers) <= _MOST_COMMITS or not all(one in commits for one in numbers):
+            return None
+        names = {key: key for key in self.partitions.keys.values()}
+        changes: dict[FileKey, FileRow | None] = {}
+        for number in numbers:
+            with self.table.store.open(commits[number].path) as lines:
+                if not changes_since(lines, names, changes):
+                    return None
+        return self._shared(advanced(kept, changes))
+
+    def _cheap_batches(self) -> Iterator[Any] | None:
+        """The same without statistics, where all of them would be too much to keep."""
+        checkpoint = self.snapshot.segment.checkpoint
+        files = checkpoint.files if checkpoint else ()
+        stored = sum(file.size for file in files)
+        stored += sum(one.size_in_bytes for one in self.snapshot.state.sidecars)
+        if stored * _UNPACKED <= self.table.shelf.most_bytes:
+            return None
+        keys = self.partitions.keys.values()
+        return self._shared(live_batches(self.snapshot, keys, fields=CHEAP_FIELDS))
 
     @property
     def is_kept(self) -> bool:
@@ -283,11 +328,12 @@ class Version:
 
     def _look(self) -> Sums:
         """Look at all files, and keep them if there is room."""
-        files = size = left = 0
+        files = size = 0
         has_vectors = has_strangers = False
-        kept: list[Any] | None = []
         left = self.table.shelf.most_bytes
-        for batch in self._batches():
+        cheap = self._cheap_batches()
+        kept: list[Any] | None = None if cheap else []
+        for batch in cheap or self._changed_batches() or self._batches():
             files += batch.num_rows
             size += pc.sum(batch.column("size")).as_py() or 0
             vectors = vectors_of(batch)
