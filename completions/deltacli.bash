@@ -109,7 +109,6 @@ _deltacli() {
         "share recipient add:--share") COMPREPLY=(); return;;
         "share recipient add:--expires") COMPREPLY=(); return;;
         "share recipient add:--profile-out") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
-        "share recipient add:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share recipient list:--config"|"share recipient list:-c") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share recipient list:--output"|"share recipient list:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         "share recipient list:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
@@ -120,7 +119,6 @@ _deltacli() {
         "share recipient rotate:--grace") COMPREPLY=(); return;;
         "share recipient rotate:--expires") COMPREPLY=(); return;;
         "share recipient rotate:--profile-out") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
-        "share recipient rotate:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share recipient revoke:--config"|"share recipient revoke:-c") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share recipient revoke:--output"|"share recipient revoke:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         "share recipient revoke:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
@@ -170,13 +168,13 @@ _deltacli() {
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         "share recipient add")
-            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --share --expires --profile-out --output-file --quiet -q --debug --help -h" -- "$cur"))
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --share --expires --profile-out --quiet -q --debug --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         "share recipient list")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         "share recipient rotate")
-            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --grace --expires --profile-out --output-file --quiet -q --debug --help -h" -- "$cur"))
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --grace --expires --profile-out --quiet -q --debug --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         "share recipient revoke")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))

@@ -51,6 +51,11 @@ def test_bash_completes() -> None:
     assert bash_words("deltacli", "validate", "-o", "j") == {"json", "jsonl", "junit"}
     assert bash_words("deltacli", "completion", "z") == {"zsh"}
     assert "examples" in bash_words("deltacli", "snapshot", "exam")
+    assert bash_words("deltacli", "sh") == {"share"}
+    assert bash_words("deltacli", "share", "''") == {"serve", "check", "recipient", "--help"}
+    assert bash_words("deltacli", "share", "recipient", "r") == {"rotate", "revoke"}
+    assert "--profile-out" in bash_words("deltacli", "share", "serve", "--pro")
+    assert "--grace" in bash_words("deltacli", "share", "recipient", "rotate", "--gr")
 
 
 def need(shell: str) -> str:
@@ -142,6 +147,8 @@ def test_every_field_is_explained() -> None:
         files,
         history,
         narrow,
+        share_check,
+        share_recipients,
         validation,
         widen,
     )
@@ -157,6 +164,8 @@ def test_every_field_is_explained() -> None:
         *validation.FINDING_FIELDS,
         *validation.TABLE_FIELDS,
         *validation.RULE_FIELDS,
+        *share_check.CHECK_FIELDS,
+        *share_recipients.RECIPIENT_FIELDS,
     ):
         assert f"`{name}`" in text, name
     for command in (("checkpoint",), ("vacuum",), ("vacuum", "--explain", "_delta_log/x")):

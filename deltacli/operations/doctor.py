@@ -42,6 +42,7 @@ def examine() -> Document:
             "local": f"pyarrow {_version('pyarrow')}, {os.cpu_count()} cores",
             "spark": _spark(),
         },
+        "server": _server(),
         "storage": {"file": "built in", **{scheme: _driver(scheme) for scheme in _DRIVERS}},
         "credentials": {
             scheme: [name for name in names if os.environ.get(name)]
@@ -71,6 +72,14 @@ def _spark() -> str:
     except StorageError as error:
         return f"pyspark {version}; {error.message}"
     return f"pyspark {version}, Java {java.version} ({java.origin})"
+
+
+def _server() -> str:
+    """What `share serve` runs on."""
+    version = _version("uvicorn")
+    if "not installed" in (version, _version("pyyaml")):
+        return "not installed: pip install 'deltacli[server]'"
+    return f"uvicorn {version}"
 
 
 def _driver(scheme: str) -> str:
