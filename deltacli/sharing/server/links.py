@@ -94,13 +94,17 @@ def presigns(table: SharedTable, root: int) -> bool:
     """Whether files of a root are served by the storage itself."""
     if table.entry.links == "proxy":
         return False
-    try:
-        table.roots[root].sign("probe.parquet", 60)
-    except Refused:
-        if table.entry.links == "presign":
-            raise
-        return False
-    return True
+    known = table.signs.get(root)
+    if known is None:
+        try:
+            table.roots[root].sign("probe.parquet", 60)
+            known = True
+        except Refused:
+            if table.entry.links == "presign":
+                raise
+            known = False
+        table.signs[root] = known
+    return known
 
 
 def open_link(seals: Seals, grant: str, called: str, query: str, now_ms: int) -> FileGrant:

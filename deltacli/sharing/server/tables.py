@@ -100,6 +100,8 @@ class SharedTable:
         self.roots: Sequence[LogStore] = tuple(stores)
         self._grounds = tuple(Root(one) for one in stores)
         self.shelf = shelf or Shelf(0)
+        # Which roots sign URLs themselves, as far as it was tried.
+        self.signs: dict[int, bool] = {}
         self._staleness_s = staleness_s
         self._lock = threading.Lock()
         self._old_lock = threading.Lock()
