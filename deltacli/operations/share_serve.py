@@ -52,7 +52,7 @@ def serve_shares(
 ) -> None:
     """Serve until the process is told to stop. `on_ready` gets the endpoint's URL."""
     try:
-        from deltacli.sharing.server import run
+        from deltacli.sharing.server import listening, run
         from deltacli.sharing.server.app import SharingApp
     except ImportError as error:
         raise StorageError(
@@ -61,24 +61,24 @@ def serve_shares(
         ) from error
 
     config = request.config
-    run.check_exposure(config.host, has_tls=config.tls is not None, insecure=request.insecure)
+    listening.check_exposure(config.host, has_tls=config.tls is not None, insecure=request.insecure)
     if config.admin is not None:
-        run.check_exposure(config.admin.host, has_tls=False, insecure=request.insecure)
+        listening.check_exposure(config.admin.host, has_tls=False, insecure=request.insecure)
     service, secret = _first_service(request, now_ms)
     audit = AuditLog(config.audit_log)
     with contextlib.ExitStack() as stack:
         stack.callback(audit.close)
-        sockets = run.bind(config.host, config.port)
-        admin = run.bind(config.admin.host, config.admin.port) if config.admin else []
+        sockets = listening.bind(config.host, config.port)
+        admin = listening.bind(config.admin.host, config.admin.port) if config.admin else []
         for one in (*sockets, *admin):
             stack.callback(one.close)
-        tls = run.tls_context(config.tls, config.host) if config.tls else None
+        tls = listening.tls_context(config.tls, config.host) if config.tls else None
         scheme = "https" if tls else "http"
-        listening = run.Listening(config.host, sockets[0].getsockname()[1], scheme)
+        own = listening.Listening(config.host, sockets[0].getsockname()[1], scheme)
         _check_public(config, service)
-        base_url = run.BaseUrl(listening, config.public_url, config.endpoint)
+        base_url = listening.BaseUrl(own, config.public_url, config.endpoint)
         app = SharingApp(service, base_url, audit, is_debug=request.is_debug)
-        endpoint = run.endpoint_url(listening, config.public_url, config.endpoint)
+        endpoint = listening.endpoint_url(own, config.public_url, config.endpoint)
         profile = Profile(endpoint, secret, request.expires_ms) if secret else None
 
         def ready() -> None:

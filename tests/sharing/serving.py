@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from deltacli.sharing.server import run
+from deltacli.sharing.server import listening, run
 from deltacli.sharing.server.app import SharingApp
 from deltacli.sharing.server.config import Config, SchemaEntry, ShareEntry, TableEntry
 from deltacli.sharing.server.recipients import EVERY_SHARE, Recipient, kept_token, new_token
@@ -182,11 +182,11 @@ def serving(
     access = access or Access(None, (first, *recipients))
     service = Service(config, access, more.pop("seals", Seals(b"k" * 32)), **more)
     audit = AuditLog(config.audit_log)
-    sockets = run.bind("127.0.0.1", 0)
-    admin = run.bind("127.0.0.1", 0)
+    sockets = listening.bind("127.0.0.1", 0)
+    admin = listening.bind("127.0.0.1", 0)
     port = sockets[0].getsockname()[1]
-    base_url = run.BaseUrl(
-        run.Listening("127.0.0.1", port, "http"), config.public_url, config.endpoint
+    base_url = listening.BaseUrl(
+        listening.Listening("127.0.0.1", port, "http"), config.public_url, config.endpoint
     )
     app = SharingApp(service, base_url, audit)
     running = run.Running(app, sockets, None, admin, None, audit)

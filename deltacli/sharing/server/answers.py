@@ -24,7 +24,8 @@ from deltacli.sharing.server.requests import MetadataAt, Query
 from deltacli.sharing.server.rows import FileRow
 from deltacli.sharing.server.seals import Seals
 from deltacli.sharing.server.sieve import Sieve
-from deltacli.sharing.server.tables import SharedTable, Version
+from deltacli.sharing.server.tables import SharedTable
+from deltacli.sharing.server.versions import Version
 
 _PAGE, _REFRESH = "page", "refresh"
 

@@ -17,6 +17,7 @@ from deltacli.sharing.capabilities import HEADER, answered
 from deltacli.sharing.server.answers import Abandoned, Answer
 from deltacli.sharing.server.catalog import TableName
 from deltacli.sharing.server.downloads import Download, open_download
+from deltacli.sharing.server.explain import explained, failure_of
 from deltacli.sharing.server.failures import Failure, malformed, missing
 from deltacli.sharing.server.http import (
     NDJSON,
@@ -36,7 +37,6 @@ from deltacli.sharing.server.lines import failed
 from deltacli.sharing.server.links import FILES, void_link
 from deltacli.sharing.server.openapi import description
 from deltacli.sharing.server.service import Caller, Service
-from deltacli.sharing.server.tables import explained, failure_of
 from deltacli.sharing.server.telemetry import AuditLog, Metrics, audit_entry, report
 
 T = TypeVar("T")

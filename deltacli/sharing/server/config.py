@@ -8,13 +8,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
 from deltacli.errors import FileMissing, NotFound, StorageError, UsageError
 from deltacli.sharing.names import name_problem, same_name
+from deltacli.sharing.server.yaml_tree import (
+    Reader,
+    Where,
+    any_text,
+    flag,
+    list_of,
+    load_tree,
+    number,
+    one_of,
+    read_mapping,
+    text,
+    texts,
+    yaml_package,
+)
 from deltacli.storage import open_store
 from deltacli.storage.patterns import is_pattern
 
@@ -119,9 +132,9 @@ def load_config(path: str) -> Config:
 
 def parse_config(text: str, path: str) -> Config:
     """The configuration in a YAML text; `path` is where it stands."""
-    yaml = _yaml()
+    yaml = yaml_package()
     try:
-        tree = _tree(yaml, text)
+        tree = load_tree(yaml, text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
@@ -134,165 +147,13 @@ def parse_config(text: str, path: str) -> Config:
     except (ValueError, KeyError, AttributeError, TypeError):
         # Values that say they are of a type which they are not.
         raise UsageError(f"{path} has a value that is none", hint="put texts in quotes") from None
-    place = _Place(path, "")
-    values = _read(tree, _TOP, place)
+    place = Where(path, "")
+    values = read_mapping(tree, _TOP, place)
     return _config(values, place)
 
 
-def _tree(yaml: Any, text: str) -> Any:
-    """The YAML's tree; a key that stands twice is an error instead of the last winning."""
-
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        pass
-
-    def mapping(loader: Any, node: Any) -> Any:
-        seen = set()
-        for key, _ in node.value:
-            if key.value in seen and isinstance(key.value, str):
-                problem = f"the key {key.value!r} stands twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            seen.add(key.value if isinstance(key.value, str) else None)
-        return loader.construct_mapping(node)
-
-    def whole(loader: Any, node: Any) -> Any:
-        loader.flatten_mapping(node)
-        return mapping(loader, node)
-
-    def number(kind: Any, name: str) -> Any:
-        def construct(loader: Any, node: Any) -> Any:
-            make = getattr(yaml.SafeLoader, f"construct_yaml_{name}")
-            return kind(make(loader, node)).written_as(node.value)
-
-        return construct
-
-    Loader.add_constructor("tag:yaml.org,2002:map", whole)
-    Loader.add_constructor("tag:yaml.org,2002:int", number(WrittenInt, "int"))
-    Loader.add_constructor("tag:yaml.org,2002:float", number(WrittenFloat, "float"))
-    Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: str(node.value))
-    return yaml.load(text, Loader)
-
-
-class _Written:
-    """A number that remembers how it was written: where a text belongs, that counts."""
-
-    text = ""
-
-    def written_as(self, text: str) -> Any:
-        self.text = text
-        return self
-
-
-class WrittenInt(_Written, int):
-    pass
-
-
-class WrittenFloat(_Written, float):
-    pass
-
-
-def _yaml() -> Any:
-    try:
-        import yaml
-    except ImportError as error:
-        raise StorageError(
-            f"the server needs a package that is not installed: {error}",
-            hint="pip install 'deltacli[server]'",
-        ) from error
-    return yaml
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where in the file something stands."""
-
-    path: str
-    key: str
-
-    def below(self, key: str) -> _Place:
-        return replace(self, key=f"{self.key}.{key}" if self.key else key)
-
-    def at(self, number: int) -> _Place:
-        return replace(self, key=f"{self.key}[{number}]")
-
-    def error(self, message: str, hint: str = "see docs/sharing.md") -> UsageError:
-        where = f"{self.path}: {self.key}" if self.key else self.path
-        return UsageError(f"{where} {message}", hint=hint)
-
-
-Reader = Callable[[Any, _Place], Any]
-
-
-def _read(tree: Any, known: Mapping[str, Reader], place: _Place) -> dict[str, Any]:
-    """The values of a mapping, each read by its row."""
-    if not isinstance(tree, Mapping):
-        raise place.error("is not a mapping of keys")
-    found = {}
-    for key, value in tree.items():
-        if key not in known:
-            close = get_close_matches(str(key), known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"the keys are {', '.join(known)}"
-            raise place.error(f"has an unknown key {key!r}", hint)
-        if value is not None:
-            found[key] = known[key](value, place.below(key))
-    return found
-
-
-def _text(value: Any, place: _Place) -> str:
-    if isinstance(value, _Written):
-        return value.text
-    if not isinstance(value, str) or value == "":
-        raise place.error("is not a text", "put it in quotes")
-    return value
-
-
-def _any_text(value: Any, place: _Place) -> str:
-    return "" if value == "" else _text(value, place)
-
-
-def _flag(value: Any, place: _Place) -> bool:
-    if not isinstance(value, bool):
-        raise place.error("is neither true nor false")
-    return value
-
-
-def _number(least: int, most: int = 2**53) -> Reader:
-    def read(value: Any, place: _Place) -> int:
-        if not isinstance(value, WrittenInt) or not least <= value <= most:
-            raise place.error(f"is not a whole number from {least} on")
-        return int(value)
-
-    return read
-
-
-def _list(one: Reader) -> Reader:
-    def read(value: Any, place: _Place) -> tuple[Any, ...]:
-        if not isinstance(value, list):
-            raise place.error("is not a list")
-        return tuple(one(item, place.at(number)) for number, item in enumerate(value))
-
-    return read
-
-
-def _texts(value: Any, place: _Place) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise place.error("is not a mapping of texts")
-    return {
-        str(key): str(one).lower() if isinstance(one, bool) else _text(one, place.below(str(key)))
-        for key, one in value.items()
-    }
-
-
-def _one_of(*choices: str) -> Reader:
-    def read(value: Any, place: _Place) -> str:
-        if value not in choices:
-            raise place.error(f"is none of {', '.join(choices)}")
-        return str(value)
-
-    return read
-
-
-def _table(value: Any, place: _Place) -> TableEntry:
-    found = _read(value, _TABLE, place)
+def _table(value: Any, place: Where) -> TableEntry:
+    found = read_mapping(value, _TABLE, place)
     if "location" not in found:
         raise place.error("has no location")
     location, name = found["location"], found.get("name")
@@ -317,29 +178,29 @@ def _table(value: Any, place: _Place) -> TableEntry:
     )
 
 
-def _schema(value: Any, place: _Place) -> SchemaEntry:
-    found = _read(value, {"name": _text, "tables": _list(_table)}, place)
+def _schema(value: Any, place: Where) -> SchemaEntry:
+    found = read_mapping(value, {"name": text, "tables": list_of(_table)}, place)
     _check_name(found.get("name", ""), place, may_have_dots=False)
     tables = found.get("tables", ())
     _check_unique([one.name for one in tables if one.name is not None], "tables", place)
     return SchemaEntry(found["name"], tables)
 
 
-def _share(value: Any, place: _Place) -> ShareEntry:
-    found = _read(value, {"name": _text, "id": _any_text, "schemas": _list(_schema)}, place)
+def _share(value: Any, place: Where) -> ShareEntry:
+    found = read_mapping(value, {"name": text, "id": any_text, "schemas": list_of(_schema)}, place)
     _check_name(found.get("name", ""), place, may_have_dots=True)
     schemas = found.get("schemas", ())
     _check_unique([one.name for one in schemas], "schemas", place)
     return ShareEntry(found["name"], found.get("id") or None, schemas)
 
 
-def _check_name(name: str | None, place: _Place, *, may_have_dots: bool) -> None:
+def _check_name(name: str | None, place: Where, *, may_have_dots: bool) -> None:
     problem = None if name is None else name_problem(name, may_have_dots=may_have_dots)
     if problem:
         raise place.error(f"has a name that cannot be used: {problem}")
 
 
-def _check_unique(names: list[str], what: str, place: _Place) -> None:
+def _check_unique(names: list[str], what: str, place: Where) -> None:
     seen: dict[str, str] = {}
     for name in names:
         other = seen.setdefault(same_name(name), name)
@@ -348,61 +209,64 @@ def _check_unique(names: list[str], what: str, place: _Place) -> None:
 
 
 _TABLE: dict[str, Reader] = {
-    "name": _text,
-    "location": _text,
-    "id": _any_text,
-    "historyShared": _flag,
-    "startVersion": _number(0),
-    "changeData": _flag,
-    "partitionFilter": _text,
-    "storageOptions": _texts,
-    "links": _one_of("auto", "presign", "proxy"),
-    "roots": _list(_text),
+    "name": text,
+    "location": text,
+    "id": any_text,
+    "historyShared": flag,
+    "startVersion": number(0),
+    "changeData": flag,
+    "partitionFilter": text,
+    "storageOptions": texts,
+    "links": one_of("auto", "presign", "proxy"),
+    "roots": list_of(text),
 }
 _SSL: dict[str, Reader] = {
-    "selfSigned": _flag,
-    "certificateFile": _text,
-    "certificateKeyFile": _text,
-    "certificatePasswordFile": _text,
+    "selfSigned": flag,
+    "certificateFile": text,
+    "certificateKeyFile": text,
+    "certificatePasswordFile": text,
 }
 _LIMITS: dict[str, Reader] = {
-    "requestsPerMinute": _number(0),
-    "concurrentRequests": _number(0),
-    "concurrentDownloads": _number(0),
+    "requestsPerMinute": number(0),
+    "concurrentRequests": number(0),
+    "concurrentDownloads": number(0),
 }
+_ADMIN: dict[str, Reader] = {"host": text, "port": number(0, 65_535)}
 _TOP: dict[str, Reader] = {
-    "version": _number(1),
-    "shares": _list(_share),
-    "authorization": lambda value, place: _read(value, {"bearerToken": _text}, place),
-    "ssl": lambda value, place: _read(value, _SSL, place),
-    "host": _text,
-    "port": _number(0, 65_535),
-    "endpoint": _text,
-    "preSignedUrlTimeoutSeconds": _number(1),
-    "temporaryCredentialValiditySeconds": _number(1),
-    "deltaTableCacheSize": _number(1),
-    "stalenessAcceptable": _flag,
-    "evaluatePredicateHints": _flag,
-    "evaluateJsonPredicateHints": _flag,
-    "evaluateJsonPredicateHintsV2": _flag,
-    "requestTimeoutSeconds": _number(1),
-    "queryTablePageSizeLimit": _number(1),
-    "queryTablePageTokenTtlMs": _number(1),
-    "refreshTokenTtlMs": _number(1),
+    "version": number(1),
+    "shares": list_of(_share),
+    "authorization": lambda value, place: read_mapping(value, {"bearerToken": text}, place),
+    "ssl": lambda value, place: read_mapping(value, _SSL, place),
+    "host": text,
+    "port": number(0, 65_535),
+    "endpoint": text,
+    "preSignedUrlTimeoutSeconds": number(1),
+    "temporaryCredentialValiditySeconds": number(1),
+    "deltaTableCacheSize": number(1),
+    "stalenessAcceptable": flag,
+    "evaluatePredicateHints": flag,
+    "evaluateJsonPredicateHints": flag,
+    "evaluateJsonPredicateHintsV2": flag,
+    "requestTimeoutSeconds": number(1),
+    "queryTablePageSizeLimit": number(1),
+    "queryTablePageTokenTtlMs": number(1),
+    "refreshTokenTtlMs": number(1),
     # What the reference server does not have.
-    "publicUrl": _text,
-    "state": _text,
-    "storageOptions": _texts,
-    "limits": lambda value, place: _read(value, _LIMITS, place),
-    "admin": lambda value, place: _read(value, {"host": _text, "port": _number(0, 65_535)}, place),
-    "auditLog": _text,
-    "shutdownGraceSeconds": _number(0, 86_400),
-    "cacheMegabytes": _number(0, 1 << 20),
+    "publicUrl": text,
+    "state": text,
+    "storageOptions": texts,
+    "limits": lambda value, place: read_mapping(value, _LIMITS, place),
+    "admin": lambda value, place: read_mapping(
+        value, {"host": text, "port": number(0, 65_535)}, place
+    ),
+    "auditLog": text,
+    "shutdownGraceSeconds": number(0, 86_400),
+    "cacheMegabytes": number(0, 1 << 20),
 }
 _STALE_SECONDS = 30.0
 
 
-def _config(found: dict[str, Any], place: _Place) -> Config:
+def _config(found: dict[str, Any], place: Where) -> Config:
     if found.get("version", 1) != 1:
         raise place.below("version").error("is not 1", "only version 1 is known")
     shares = found.get("shares", ())
@@ -450,7 +314,7 @@ def _config(found: dict[str, Any], place: _Place) -> Config:
     )
 
 
-def _endpoint(text: str, place: _Place) -> str:
+def _endpoint(text: str, place: Where) -> str:
     endpoint = "/" + text.strip("/")
     if not re.fullmatch(r"/|(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", endpoint):
         raise place.error("is not a path of plain names", "write it as /delta-sharing")
@@ -483,7 +347,7 @@ def _below(folder: str, place: str | None) -> str | None:
     return os.path.join(folder, place)
 
 
-def _tls(found: Mapping[str, Any], folder: str, place: _Place) -> Tls:
+def _tls(found: Mapping[str, Any], folder: str, place: Where) -> Tls:
     certificate = _below(folder, found.get("certificateFile"))
     key = _below(folder, found.get("certificateKeyFile"))
     self_signed = found.get("selfSigned", False)
@@ -507,7 +371,7 @@ def _tls(found: Mapping[str, Any], folder: str, place: _Place) -> Tls:
 _URL = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+(?:/[A-Za-z0-9._~/-]*)?")
 
 
-def _public_url(url: str | None, place: _Place) -> str | None:
+def _public_url(url: str | None, place: Where) -> str | None:
     if url is None:
         return None
     from urllib.parse import urlsplit
@@ -563,7 +427,7 @@ def with_listening(
     audit_log: str | None,
 ) -> Config:
     """The configuration with what the command line says instead."""
-    place = _Place("the command line", "")
+    place = Where("the command line", "")
     changes: dict[str, Any] = {}
     changes |= {} if host is None else {"host": host}
     changes |= {} if port is None else {"port": port}

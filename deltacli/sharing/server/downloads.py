@@ -14,7 +14,8 @@ from typing import IO
 from deltacli.errors import FileMissing
 from deltacli.sharing.server.failures import Failure, missing
 from deltacli.sharing.server.links import void_link
-from deltacli.sharing.server.tables import SharedTable, is_servable
+from deltacli.sharing.server.places import is_servable
+from deltacli.sharing.server.tables import SharedTable
 
 CHUNK = 1 << 18
 _RANGE = re.compile(r"bytes=\s*(?:([0-9]{1,40})\s*-\s*([0-9]{0,40})|-\s*([0-9]{1,40}))\s*")

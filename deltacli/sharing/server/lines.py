@@ -13,6 +13,7 @@ from deltacli.delta.actions import Metadata
 from deltacli.delta.schema import Array, DataType, Field, Map, Struct, type_tree
 from deltacli.delta.vectors import vector_path
 from deltacli.sharing.capabilities import DELTA
+from deltacli.sharing.server.explain import strangers
 from deltacli.sharing.server.failures import Failure, unsupported
 from deltacli.sharing.server.links import Links
 from deltacli.sharing.server.needs import (
@@ -21,7 +22,7 @@ from deltacli.sharing.server.needs import (
     told_protocol,
 )
 from deltacli.sharing.server.rows import FileRow, is_odd
-from deltacli.sharing.server.tables import SharedTable, strangers
+from deltacli.sharing.server.tables import SharedTable
 
 # What of a field's metadata recipients are told in both formats, and where it is needed.
 _TOLD = ("comment", "__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
