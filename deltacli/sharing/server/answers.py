@@ -7,8 +7,9 @@ whole, then its lines are streamed.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from deltacli.delta import json_text
@@ -17,7 +18,14 @@ from deltacli.sharing.capabilities import Capabilities
 from deltacli.sharing.hints import Hints, read_hints
 from deltacli.sharing.server.config import Config
 from deltacli.sharing.server.failures import Failure, invalid
-from deltacli.sharing.server.lines import FileLines, Stamp, end_line, metadata_line, protocol_line
+from deltacli.sharing.server.lines import (
+    FileLines,
+    Stamp,
+    end_line,
+    failed,
+    metadata_line,
+    protocol_line,
+)
 from deltacli.sharing.server.links import Links
 from deltacli.sharing.server.needs import choose_format
 from deltacli.sharing.server.requests import MetadataAt, Query
@@ -28,6 +36,7 @@ from deltacli.sharing.server.tables import SharedTable
 from deltacli.sharing.server.versions import Version
 
 _PAGE, _REFRESH = "page", "refresh"
+_FIRST_CHUNK, _MOST_CHUNK = 1 << 13, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,14 @@ class Tally:
             raise Abandoned
 
 
+class Reads(Enum):
+    """What has to be read, and held, while the lines of an answer are made."""
+
+    NOTHING = 0
+    LITTLE = 1
+    MUCH = 2
+
+
 @dataclass(frozen=True)
 class Answer:
     """A table's answer: the version of the header, the format, and lines still to be made."""
@@ -82,7 +99,7 @@ class Answer:
     lines: Iterable[bytes]
     has_end: bool = False
     hints: Hints | None = None
-    is_heavy: bool = False
+    reads: Reads = Reads.NOTHING
     tally: Tally = field(default_factory=Tally)
 
 
@@ -177,8 +194,8 @@ def answer_query(table: SharedTable, query: Query, asker: Asker) -> Answer:
     after = (pinned or {}).get("after") if page.token else None
     tally = Tally()
     streamed = plan.lines(tally, tuple(after) if after else None)
-    is_heavy = not version.is_kept
-    return Answer(version.number, response_format, streamed, has_end, hints, is_heavy, tally)
+    reads = Reads.NOTHING if version.is_kept else Reads.MUCH
+    return Answer(version.number, response_format, streamed, has_end, hints, reads, tally)
 
 
 def _hints(query: Query, version: Version, config: Config) -> Hints | None:
@@ -342,3 +359,30 @@ def _opened(
     if body["until"] <= asker.now_ms:
         raise invalid(f"the {name} has expired; begin again without it")
     return body
+
+
+# -- pieces ------------------------------------------------------------------------------
+
+
+def pieces(answer: Answer) -> Generator[bytes]:
+    """The lines of an answer in pieces that grow: the first ones come at once.
+
+    What goes wrong after the first piece is told by the last line, if there is one.
+    """
+    parts: list[bytes] = []
+    size, most = 0, _FIRST_CHUNK
+    has_begun = False
+    try:
+        for line in answer.lines:
+            parts.append(line)
+            size += len(line)
+            if size >= most:
+                yield b"".join(parts)
+                has_begun = True
+                parts, size, most = [], 0, min(2 * most, _MOST_CHUNK)
+    except Failure as error:
+        if not has_begun or not answer.has_end:
+            raise
+        parts.append(failed(error))
+    if parts:
+        yield b"".join(parts)

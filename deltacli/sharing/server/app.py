@@ -7,20 +7,20 @@ import contextlib
 import os
 import time
 import traceback
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
 
 from deltacli.errors import DeltaCliError
 from deltacli.sharing.capabilities import HEADER, answered
-from deltacli.sharing.server.answers import Abandoned, Answer
+from deltacli.sharing.server.answers import Abandoned, Answer, Reads, pieces
 from deltacli.sharing.server.catalog import TableName
 from deltacli.sharing.server.downloads import Download, open_download
 from deltacli.sharing.server.explain import explained, failure_of
 from deltacli.sharing.server.failures import Failure, malformed, missing
 from deltacli.sharing.server.http import (
     NDJSON,
+    Exchange,
     Gone,
     Message,
     Receive,
@@ -28,12 +28,10 @@ from deltacli.sharing.server.http import (
     Response,
     Send,
     failure_response,
-    header_list,
     json_response,
     send_response,
 )
-from deltacli.sharing.server.limits import Guard
-from deltacli.sharing.server.lines import failed
+from deltacli.sharing.server.limits import Guard, Portions, Turns
 from deltacli.sharing.server.links import FILES, void_link
 from deltacli.sharing.server.openapi import description
 from deltacli.sharing.server.service import Caller, Service
@@ -43,7 +41,6 @@ T = TypeVar("T")
 
 VERSION_HEADER = "delta-table-version"
 _END_SECONDS = 2
-_FIRST_CHUNK, _MOST_CHUNK = 1 << 13, 1 << 20
 _THREADS = min(32, 4 + 2 * (os.cpu_count() or 1))
 # Lines are made by Python alone: more threads would only stand in each other's way.
 _LINE_THREADS = 2
@@ -70,12 +67,13 @@ class SharingApp:
         self._is_debug = is_debug
         # What waits for storage, what makes lines, and files do not wait for each other. Of
         # the first two, one recipient's requests leave half of the threads to others.
-        self._plans = _Turns(_THREADS, "plans")
-        self._lines = _Turns(_LINE_THREADS, "lines")
+        self._plans = Turns(_THREADS, "plans")
+        self._lines = Turns(_LINE_THREADS, "lines")
         self._quick_pool = ThreadPoolExecutor(4, "quick")
         self._file_pool = ThreadPoolExecutor(_THREADS, "files")
         # Answers whose rows are not in memory hold more than others.
         self._heavy = asyncio.Semaphore(_HEAVY_ANSWERS)
+        self._heavy_of_one = Portions(_HEAVY_ANSWERS // 2)
 
     def replace(self, service: Service) -> None:
         """Go on with another configuration; answers that have begun are finished."""
@@ -88,7 +86,7 @@ class SharingApp:
             return
         request = Request(scope, receive)
         request.facts |= {"requestId": os.urandom(8).hex(), "client": request.client}
-        exchange = _Exchange(send)
+        exchange = Exchange(send)
         began = time.monotonic()
         self.metrics.in_flight += 1
         try:
@@ -102,7 +100,7 @@ class SharingApp:
             self.metrics.in_flight -= 1
             self._account(request, exchange, time.monotonic() - began)
 
-    async def _answer(self, request: Request, exchange: _Exchange) -> None:
+    async def _answer(self, request: Request, exchange: Exchange) -> None:
         """Answer, or give the reason why not; nothing is raised but that the client is gone."""
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -141,7 +139,7 @@ class SharingApp:
         if self._is_debug or not isinstance(error, DeltaCliError):
             traceback.print_exception(error)
 
-    def _account(self, request: Request, exchange: _Exchange, seconds: float) -> None:
+    def _account(self, request: Request, exchange: Exchange, seconds: float) -> None:
         facts = request.facts
         status = facts.setdefault("status", exchange.status or 500)
         tally = facts.pop("tally", None)
@@ -156,7 +154,7 @@ class SharingApp:
     # -- routes --------------------------------------------------------------------------
 
     async def _route(
-        self, request: Request, exchange: _Exchange, stack: contextlib.AsyncExitStack
+        self, request: Request, exchange: Exchange, stack: contextlib.AsyncExitStack
     ) -> None:
         service = self.service
         _check_headers(request)
@@ -208,7 +206,7 @@ class SharingApp:
     async def _listing(
         self,
         request: Request,
-        exchange: _Exchange,
+        exchange: Exchange,
         route: str,
         listing: Callable[..., dict[str, Any]],
         *arguments: Any,
@@ -221,7 +219,7 @@ class SharingApp:
     async def _table(
         self,
         request: Request,
-        exchange: _Exchange,
+        exchange: Exchange,
         caller: Caller,
         name: tuple[str, str, str],
         rest: list[str],
@@ -270,7 +268,10 @@ class SharingApp:
         if asker.id_hash:
             headers["fileidhash"] = asker.id_hash
         headers |= self._told_hints(answer)
-        async with self._heavy if answer.is_heavy else contextlib.nullcontext():
+        async with contextlib.AsyncExitStack() as stack:
+            if answer.reads is Reads.MUCH:
+                await stack.enter_async_context(self._heavy_of_one.of(caller.recipient.name))
+                await stack.enter_async_context(self._heavy)
             await self._stream_lines(request, exchange, caller, answer, headers)
 
     def _told_hints(self, answer: Answer) -> dict[str, str]:
@@ -289,14 +290,13 @@ class SharingApp:
     async def _stream_lines(
         self,
         request: Request,
-        exchange: _Exchange,
+        exchange: Exchange,
         caller: Caller,
         answer: Answer,
         headers: dict[str, str],
     ) -> None:
-        chunks = _chunks(answer)
-        # Rows that are not in memory have to be read.
-        turns = self._plans if answer.is_heavy else self._lines
+        chunks = pieces(answer)
+        turns = self._lines if answer.reads is Reads.NOTHING else self._plans
 
         async def made() -> bytes:
             return await self._in_turn(turns, caller, next, chunks, b"")
@@ -315,7 +315,7 @@ class SharingApp:
             with contextlib.suppress(ValueError):
                 chunks.close()
 
-    async def _file(self, request: Request, exchange: _Exchange, grant: str, called: str) -> None:
+    async def _file(self, request: Request, exchange: Exchange, grant: str, called: str) -> None:
         request.facts["route"] = "file"
         _check_method(request, "GET", "HEAD", error=void_link())
         service = self.service
@@ -361,7 +361,7 @@ class SharingApp:
             task.cancel()
 
     async def _in_turn(
-        self, turns: _Turns, caller: Caller, work: Callable[..., T], *arguments: Any
+        self, turns: Turns, caller: Caller, work: Callable[..., T], *arguments: Any
     ) -> T:
         """Work on a table, while the recipient has not too much of it going on."""
         async with turns.of(caller.recipient.name):
@@ -388,81 +388,6 @@ class SharingApp:
         for thread in threads:
             thread.join(max(end - time.monotonic(), 0))
         return not any(thread.is_alive() for thread in threads)
-
-
-class _Turns:
-    """Some threads, of which one recipient gets half at most."""
-
-    def __init__(self, threads: int, name: str):
-        self.pool = ThreadPoolExecutor(threads, name)
-        self._most = max(threads // 2, 1)
-        self._of: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-
-    def of(self, recipient: str) -> asyncio.Semaphore:
-        found = self._of.get(recipient)
-        if found is None:
-            found = self._of[recipient] = asyncio.Semaphore(self._most)
-        return found
-
-
-class _Exchange:
-    """The response side of one request, and how far it has come."""
-
-    def __init__(self, send: Send):
-        self._send = send
-        self.status: int | None = None
-        self.sent = 0
-        self.is_complete = False
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-        else:
-            self.sent += len(message.get("body", b""))
-            self.is_complete = not message.get("more_body", False)
-        try:
-            await self._send(message)
-        except OSError:
-            raise Gone from None
-
-    async def start(self, status: int, headers: dict[str, str]) -> None:
-        await self.send(
-            {"type": "http.response.start", "status": status, "headers": header_list(headers)}
-        )
-
-    async def write(self, chunk: bytes) -> None:
-        await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
-
-    async def finish(self) -> None:
-        await self.send({"type": "http.response.body", "body": b""})
-
-    async def abort(self) -> None:
-        """Break the response off, so that the client sees that it is not whole."""
-        raise Gone
-
-
-def _chunks(answer: Answer) -> Generator[bytes]:
-    """The lines of an answer in pieces that grow: the first ones come at once.
-
-    What goes wrong after the first piece is told by the last line, if there is one.
-    """
-    parts: list[bytes] = []
-    size, most = 0, _FIRST_CHUNK
-    has_begun = False
-    try:
-        for line in answer.lines:
-            parts.append(line)
-            size += len(line)
-            if size >= most:
-                yield b"".join(parts)
-                has_begun = True
-                parts, size, most = [], 0, min(2 * most, _MOST_CHUNK)
-    except Failure as error:
-        if not has_begun or not answer.has_end:
-            raise
-        parts.append(failed(error))
-    if parts:
-        yield b"".join(parts)
 
 
 def _check_headers(request: Request) -> None:

@@ -152,3 +152,39 @@ async def send_response(send: Send, response: Response, *, with_body: bool = Tru
         }
     )
     await send({"type": "http.response.body", "body": response.body if with_body else b""})
+
+
+class Exchange:
+    """The response side of one request, and how far it has come."""
+
+    def __init__(self, send: Send):
+        self._send = send
+        self.status: int | None = None
+        self.sent = 0
+        self.is_complete = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        else:
+            self.sent += len(message.get("body", b""))
+            self.is_complete = not message.get("more_body", False)
+        try:
+            await self._send(message)
+        except OSError:
+            raise Gone from None
+
+    async def start(self, status: int, headers: dict[str, str]) -> None:
+        await self.send(
+            {"type": "http.response.start", "status": status, "headers": header_list(headers)}
+        )
+
+    async def write(self, chunk: bytes) -> None:
+        await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def finish(self) -> None:
+        await self.send({"type": "http.response.body", "body": b""})
+
+    async def abort(self) -> None:
+        """Break the response off, so that the client sees that it is not whole."""
+        raise Gone

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from deltacli.sharing.server.config import Limits
 from deltacli.sharing.server.failures import too_many
@@ -83,3 +86,28 @@ class Guard:
     def _forget(self, recipient: str, use: _Use) -> None:
         if not self.limits.requests_per_minute and not use.requests and not use.downloads:
             self._uses.pop(recipient, None)
+
+
+class Portions:
+    """So many places for each recipient."""
+
+    def __init__(self, most: int):
+        self._most = most
+        self._of: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    def of(self, recipient: str) -> asyncio.Semaphore:
+        found = self._of.get(recipient)
+        if found is None:
+            found = self._of[recipient] = asyncio.Semaphore(self._most)
+        return found
+
+
+class Turns:
+    """Some threads, of which one recipient gets half at most."""
+
+    def __init__(self, threads: int, name: str):
+        self.pool = ThreadPoolExecutor(threads, name)
+        self._portions = Portions(max(threads // 2, 1))
+
+    def of(self, recipient: str) -> asyncio.Semaphore:
+        return self._portions.of(recipient)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from deltacli.sharing.server.answers import (
     Answer,
     Asker,
+    Reads,
     Tally,
     need_history,
     open_page,
@@ -156,7 +157,7 @@ def _answer(
         response_format,
         plan.lines(tally),
         plan.has_end,
-        is_heavy=True,
+        reads=Reads.LITTLE,
         tally=tally,
     )
 

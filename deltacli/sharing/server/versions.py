@@ -35,12 +35,10 @@ if TYPE_CHECKING:
     from deltacli.sharing.server.tables import SharedTable
 
 
-_OLD_VERSIONS = 4
 # A version that is made from the one before takes the time of what changed.
 _MOST_COMMITS, _MOST_BATCHES = 100, 500
 # How much larger a checkpoint is in memory than in its file.
 _UNPACKED = 5
-_LOCK_SECONDS = 25
 
 
 @dataclass(frozen=True, slots=True)
