@@ -74,7 +74,12 @@ def read_hints(sql: Sequence[str], tree: Any, schema: Struct) -> Hints:
     """The hints of a query, as far as they can be used. `tree` is the JSON text, or None."""
     conditions: list[Condition] = []
     skipped: list[str] = []
+    left = _MOST_SQL
     for text in sql:
+        left -= len(text)
+        if left < 0:
+            skipped.append("there are too many hints")
+            break
         try:
             conditions.append(_of_sql(text, schema))
         except BadHint as error:
@@ -87,12 +92,14 @@ def read_hints(sql: Sequence[str], tree: Any, schema: Struct) -> Hints:
         except (TypeError, ValueError, ArithmeticError):
             # Whatever somebody sends as a hint, it is no reason to fail.
             skipped.append("the JSON is no tree of operations")
+    try:
+        _check_size(Both(True, tuple(conditions)))
+    except BadHint as error:
+        return Hints((), (*skipped, str(error)))
     return Hints(tuple(conditions), tuple(skipped))
 
 
 def _of_sql(text: str, schema: Struct) -> Condition:
-    if len(text) > _MOST_SQL:
-        raise BadHint("the SQL is too long")
     try:
         condition = parse_condition(text)
     except NotSimple as error:

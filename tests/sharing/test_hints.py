@@ -336,6 +336,9 @@ def test_deep_and_long_hints_are_passed_over() -> None:
     assert not read_hints(["x = 1 or " * 20_000 + "x = 1"], None, LONG).conditions
     assert not read_hints(["(" * 3000 + "x = 1" + ")" * 3000], None, LONG).conditions
     assert not read_hints(["not " * 3000 + "x = 1"], None, LONG).conditions
+    assert not read_hints(["x = 1"] * 1500, None, LONG).conditions
+    assert len(read_hints(["x = 1"] * 10, None, LONG).conditions) == 10
+    assert len(read_hints(["x = 1"] * 100_000, None, LONG).skipped) <= 2
 
 
 # -- against an oracle -----------------------------------------------------------------

@@ -55,7 +55,8 @@ def test_a_server_follows_its_table(tmp_path: Path, seed: int, filtered: bool) -
                     actions.append({"add": again})
             for _ in range(rng.randint(0, 4)):
                 number, part = next(names), str(rng.randint(0, 2))
-                path = f"p={part}/a%20b-{number}.parquet" if number % 3 else f"f{number}"
+                # Names with a space, and names with a percent sign of their own.
+                path = f"p={part}/a%20b-{number}" if number % 3 else f"x%253A%2520{number}"
                 body = add(path, number, partitionValues={"p": part})
                 live[path, None] = body["add"]
                 actions.append(body)
@@ -79,6 +80,44 @@ def test_a_server_follows_its_table(tmp_path: Path, seed: int, filtered: bool) -
                     assert following.metadata("t", headers=DELTA).content == fresh.metadata(
                         "t", headers=DELTA
                     ).content  # fmt: skip
+
+
+def test_a_table_that_was_made_anew_has_only_its_own_files(tmp_path: Path) -> None:
+    import shutil
+
+    def make(name: str, versions: int) -> None:
+        shutil.rmtree(tmp_path / "t", ignore_errors=True)
+        table = TableBuilder(LocalStore(str(tmp_path / "t")))
+        table.start(add(f"{name}-0"))
+        for number in range(1, versions):
+            table.commit(add(f"{name}-{number}"))
+
+    with serving(one_share(shared("t", tmp_path / "t"))) as following:
+        for name, versions in (("old", 3), ("new", 5), ("newer", 7), ("least", 2)):
+            make(name, versions)
+            with serving(one_share(shared("t", tmp_path / "t"))) as fresh:
+                assert told(following) == told(fresh)
+                assert len(told(fresh)) == versions
+
+
+def test_what_was_given_up_for_room_is_kept_again(tmp_path: Path) -> None:
+    for name in "ab":
+        table = TableBuilder(LocalStore(str(tmp_path / name)))
+        table.start(*(add(f"{one}.parquet") for one in range(500)))
+    entries = [shared(name, tmp_path / name) for name in "ab"]
+    with serving(one_share(*entries, cache_bytes=60_000)) as server:
+        for name in "abab":
+            assert len(server.query(name).files()) == 500
+            versions = {
+                one: server.app.service.find(_caller(server), "share", "schema", one).newest()
+                for one in "ab"
+            }
+            assert versions[name].kept is not None
+        assert versions["a"].kept is None
+
+
+def _caller(server: Server) -> Any:
+    return server.app.service.authenticate([f"Bearer {server.token}"])
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 20_000, 1 << 28])

@@ -194,7 +194,7 @@ def answer_query(table: SharedTable, query: Query, asker: Asker) -> Answer:
     after = (pinned or {}).get("after") if page.token else None
     tally = Tally()
     streamed = plan.lines(tally, tuple(after) if after else None)
-    reads = Reads.NOTHING if version.is_kept else Reads.MUCH
+    reads = Reads.NOTHING if version.keep() else Reads.MUCH
     return Answer(version.number, response_format, streamed, has_end, hints, reads, tally)
 
 

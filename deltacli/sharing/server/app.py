@@ -257,7 +257,7 @@ class SharingApp:
             plan = lambda: service.query(find, body, asker)  # noqa: E731
         else:
             plan = lambda: service.changes(find, parameters, asker)  # noqa: E731
-        answer = await self._in_turn(self._plans, caller, plan)
+        answer = await self._while_there(request, self._in_turn(self._plans, caller, plan))
         request.facts |= {
             "version": answer.version,
             "format": answer.response_format,
@@ -270,8 +270,9 @@ class SharingApp:
         headers |= self._told_hints(answer)
         async with contextlib.AsyncExitStack() as stack:
             if answer.reads is Reads.MUCH:
-                await stack.enter_async_context(self._heavy_of_one.of(caller.recipient.name))
-                await stack.enter_async_context(self._heavy)
+                async with asyncio.timeout(service.config.request_seconds):
+                    await stack.enter_async_context(self._heavy_of_one.of(caller.recipient.name))
+                    await stack.enter_async_context(self._heavy)
             await self._stream_lines(request, exchange, caller, answer, headers)
 
     def _told_hints(self, answer: Answer) -> dict[str, str]:
@@ -348,7 +349,7 @@ class SharingApp:
                 await exchange.write(chunk)
             await exchange.finish()
 
-    async def _while_there(self, request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
+    async def _while_there(self, request: Request, work: Coroutine[Any, Any, T]) -> T:
         """What is made, unless the client goes away meanwhile."""
         task = asyncio.ensure_future(work)
         both: tuple[asyncio.Future[Any], ...] = (task, request.gone())
@@ -364,8 +365,14 @@ class SharingApp:
         self, turns: Turns, caller: Caller, work: Callable[..., T], *arguments: Any
     ) -> T:
         """Work on a table, while the recipient has not too much of it going on."""
-        async with turns.of(caller.recipient.name):
-            return await self._in_thread(turns.pool, work, *arguments)
+        turn = turns.of(caller.recipient.name)
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(self.service.config.request_seconds):
+            await turn.acquire()
+            future = loop.run_in_executor(turns.pool, work, *arguments)
+            # A turn is over when the thread is free, whoever still waits for it.
+            future.add_done_callback(lambda _: turn.release())
+            return await asyncio.shield(future)
 
     async def _quickly(self, work: Callable[..., T], *arguments: Any) -> T:
         return await self._in_thread(self._quick_pool, work, *arguments)

@@ -13,6 +13,13 @@ from deltacli.errors import DeltaCliError, FileMissing, NotFound, Refused, Stora
 from deltacli.sharing.server.catalog import TableName
 from deltacli.sharing.server.failures import Failure, missing, unsupported
 
+LOCK_SECONDS = 25
+
+
+def busy(name: TableName) -> Failure:
+    """Another request has been looking at the table for too long."""
+    return Failure(503, "UNAVAILABLE", f"the table {name} is busy", {"retry-after": "5"})
+
 
 def strangers() -> Failure:
     return unsupported(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deltacli.delta.history import (
@@ -16,6 +15,7 @@ from deltacli.delta.history import (
 from deltacli.delta.segment import LogListing
 from deltacli.sharing.server.explain import explained
 from deltacli.sharing.server.failures import invalid
+from deltacli.sharing.server.once import once
 from deltacli.units import iso_time
 
 if TYPE_CHECKING:
@@ -31,21 +31,21 @@ class History:
     newest: Version
     listing: LogListing
 
-    @cached_property
+    @once
     def rebuildable(self) -> dict[int, bool]:
         return self.listing.rebuildable()
 
-    @cached_property
+    @once
     def oldest_text(self) -> str:
         first = self.table.entry.start_version
         able = [one for one, is_able in self.rebuildable.items() if is_able and one >= first]
         return f"the earliest is {min(able)}" if able else "no version is"
 
-    @cached_property
+    @once
     def _file_times(self) -> dict[int, int]:
         return file_times(self.listing)
 
-    @cached_property
+    @once
     def _own_times(self) -> InCommitTimes:
         return in_commit_times(self.newest.snapshot.metadata.configuration, [])
 

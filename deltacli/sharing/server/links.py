@@ -87,7 +87,8 @@ def _scope(recipient: str, token_id: str, table: SharedTable, root: int) -> str:
 
 def place_id(table: SharedTable) -> str:
     """Which place a table's name stood for, without telling it."""
-    return hashlib.sha256(table.entry.location.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    places = "\0".join((table.entry.location, *table.entry.roots))
+    return hashlib.sha256(places.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def presigns(table: SharedTable, root: int) -> bool:

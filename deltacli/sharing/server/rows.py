@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +16,7 @@ from deltacli.delta import json_text
 from deltacli.delta.actions import BadAction, parse_line, vector_id
 from deltacli.delta.columns import canonical_paths, json_strings, partition_objects, path_array
 from deltacli.delta.engine import FileBatch
-from deltacli.delta.replay import FileKey, file_key, key_of
+from deltacli.delta.replay import FileKey, key_of
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.stats import stats_of_struct
 
@@ -105,8 +106,9 @@ def advanced(batches: Sequence[Any], changes: Mapping[FileKey, FileRow | None]) 
 
 
 def _key_at(paths: Any, vectors: Any, position: int) -> FileKey:
-    text = vectors[position].as_py()
-    return file_key(paths[position].as_py(), vector_id(json_text.load(text)) if text else None)
+    # The path is canonical already: what looks encoded in it is its name.
+    path, text = paths[position].as_py(), vectors[position].as_py()
+    return (path, vector_id(json_text.load(text)) or "") if text else path
 
 
 def rows_of(batch: Any) -> Iterator[FileRow]:
@@ -263,29 +265,35 @@ def vectors_of(batch: Any) -> list[Any]:
 # -- what is kept ------------------------------------------------------------------------
 
 
+class Holder(Protocol):
+    """What has batches while there is room for them."""
+
+    kept: list[Any] | None
+
+
 class Shelf:
-    """Batches of the versions that were asked for last, in so many bytes altogether."""
+    """Room for the batches of the holders that were asked for last."""
 
     def __init__(self, most_bytes: int):
         self.most_bytes = most_bytes
-        self._kept: OrderedDict[int, tuple[list[Any], int]] = OrderedDict()
+        self._held: OrderedDict[int, tuple[weakref.ref[Any], int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def put(self, key: int, batches: list[Any]) -> None:
-        size = sum(one.nbytes for one in batches)
+    def put(self, holder: Holder, size: int) -> None:
+        """Count a holder's batches; those that were asked for longest ago lose theirs."""
         with self._lock:
-            self._kept[key] = batches, size
-            while sum(one for _, one in self._kept.values()) > self.most_bytes:
-                self._kept.popitem(last=False)
+            self._held[id(holder)] = weakref.ref(holder), size
+            self._held.move_to_end(id(holder))
+            gone = [key for key, (ref, _) in self._held.items() if ref() is None]
+            for key in gone:
+                del self._held[key]
+            while sum(one for _, one in self._held.values()) > self.most_bytes:
+                _, (ref, _) = self._held.popitem(last=False)
+                oldest = ref()
+                if oldest is not None:
+                    oldest.kept = None
 
-    def get(self, key: int) -> list[Any] | None:
+    def touch(self, holder: Holder) -> None:
         with self._lock:
-            found = self._kept.get(key)
-            if found is None:
-                return None
-            self._kept.move_to_end(key)
-            return found[0]
-
-    def drop(self, key: int) -> None:
-        with self._lock:
-            self._kept.pop(key, None)
+            if id(holder) in self._held:
+                self._held.move_to_end(id(holder))

@@ -11,22 +11,21 @@ from typing import Any
 
 from deltacli.delta.root import Root
 from deltacli.delta.segment import list_log
-from deltacli.delta.snapshot import load_snapshot
+from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.local.engine import LocalEngine
 from deltacli.sharing.server.catalog import TableName
 from deltacli.sharing.server.config import TableEntry
-from deltacli.sharing.server.explain import explained
-from deltacli.sharing.server.failures import Failure, invalid
+from deltacli.sharing.server.explain import LOCK_SECONDS, busy, explained
+from deltacli.sharing.server.failures import invalid
 from deltacli.sharing.server.history import History
 from deltacli.sharing.server.places import Place, is_servable
 from deltacli.sharing.server.rows import (
     Shelf,
 )
-from deltacli.sharing.server.versions import Version
+from deltacli.sharing.server.versions import Version, stamp_of
 from deltacli.storage import LogStore, open_store
 
 _OLD_VERSIONS = 4
-_LOCK_SECONDS = 25
 
 
 class SharedTable:
@@ -65,11 +64,9 @@ class SharedTable:
     def newest(self) -> Version:
         """The newest version. A listing that began after the call does for many callers."""
         asked = time.monotonic()
-        if not self._lock.acquire(timeout=_LOCK_SECONDS):
+        if not self._lock.acquire(timeout=LOCK_SECONDS):
             # Storage that hangs must not take all threads with it.
-            raise Failure(
-                503, "UNAVAILABLE", f"the table {self.name} is busy", {"retry-after": "5"}
-            )
+            raise busy(self.name)
         try:
             if self._newest is None or self._looked < asked - self._staleness_s:
                 began = time.monotonic()
@@ -90,7 +87,10 @@ class SharedTable:
             since = list_log(self.store, checkpoint.version if checkpoint else known.number)
             if since.latest == known.number and known.is_intact(since):
                 return known
-        return Version(self, load_snapshot(self.store, LocalEngine), known)
+        snapshot = load_snapshot(self.store, LocalEngine)
+        if known is not None and not _goes_on(known, snapshot):
+            known = None
+        return Version(self, snapshot, known)
 
     def at(self, number: int) -> Version:
         """A version that is shared. Raises Failure if it cannot be had."""
@@ -159,6 +159,12 @@ class SharedTable:
                 if name is not None and (number == 0 or descriptor.get("storageType") == "p"):
                     return Place(number, name)
         return None
+
+
+def _goes_on(known: Version, snapshot: Snapshot) -> bool:
+    """Whether a snapshot is of the same table as a version before it."""
+    same_id = known.snapshot.metadata.id == snapshot.metadata.id
+    return same_id and known.stamp == stamp_of(snapshot.listing, known.number)
 
 
 class Tables:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,9 +15,10 @@ from deltacli.delta.replay import FileKey
 from deltacli.delta.schema import Struct
 from deltacli.delta.segment import LogListing
 from deltacli.delta.snapshot import Snapshot
-from deltacli.sharing.server.explain import explained, strangers
+from deltacli.sharing.server.explain import LOCK_SECONDS, busy, explained, strangers
 from deltacli.sharing.server.failures import unsupported
 from deltacli.sharing.server.needs import needs_of
+from deltacli.sharing.server.once import once
 from deltacli.sharing.server.rows import (
     CHEAP_FIELDS,
     FileRow,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 # A version that is made from the one before takes the time of what changed.
-_MOST_COMMITS, _MOST_BATCHES = 100, 500
+_MOST_COMMITS, _MOST_BATCHES, _MOST_BYTES = 100, 500, 32 << 20
 # How much larger a checkpoint is in memory than in its file.
 _UNPACKED = 5
 
@@ -62,14 +62,17 @@ class Version:
         if before is not None and before._sums is None:
             self._before = before._before
         self.stamp = stamp_of(snapshot.listing, snapshot.version)
+        # Its rows, while there is room for them.
+        self.kept: list[Any] | None = None
+        self._fits = False
         self._sums: Sums | None = None
-        self._sums_lock = threading.Lock()
+        self._lock = threading.Lock()
 
     @property
     def number(self) -> int:
         return self.snapshot.version
 
-    @cached_property
+    @once
     def schema(self) -> Struct:
         with explained(self.table.name):
             schema = self.snapshot.schema
@@ -77,13 +80,13 @@ class Version:
             raise unsupported("the table has no schema")
         return schema
 
-    @cached_property
+    @once
     def partitions(self) -> Partitions:
         is_mapped = self.snapshot.mapped_schema is not None
         columns = self.snapshot.metadata.partition_columns
         return Partitions(self.schema, columns, is_mapped=is_mapped)
 
-    @cached_property
+    @once
     def filter(self) -> Filter | None:
         text = self.table.entry.partition_filter
         with explained(self.table.name):
@@ -92,7 +95,8 @@ class Version:
     def rows(self) -> Iterator[FileRow]:
         """The files that are shared."""
         with explained(self.table.name):
-            for batch in self.table.shelf.get(id(self)) or self._batches():
+            kept = self.kept
+            for batch in self._batches() if kept is None else kept:
                 yield from rows_of(batch)
 
     def _batches(self) -> Iterator[Any]:
@@ -111,12 +115,14 @@ class Version:
     def _changed_batches(self) -> Iterator[Any] | None:
         """The same from those of the version before, if they are kept and only files changed."""
         before, self._before = self._before, None
-        kept = self.table.shelf.get(id(before)) if before else None
+        kept = before.kept if before else None
         if before is None or kept is None or len(kept) > _MOST_BATCHES:
             return None
         commits = self.snapshot.listing.commits
         numbers = range(before.number + 1, self.number + 1)
         if not 0 < len(numbers) <= _MOST_COMMITS or not all(one in commits for one in numbers):
+            return None
+        if sum(commits[one].size for one in numbers) > _MOST_BYTES:
             return None
         names = {key: key for key in self.partitions.keys.values()}
         changes: dict[FileKey, FileRow | None] = {}
@@ -137,28 +143,43 @@ class Version:
         keys = self.partitions.keys.values()
         return self._shared(live_batches(self.snapshot, keys, fields=CHEAP_FIELDS))
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether its rows are in memory, for all who ask together."""
-        return self.table.shelf.get(id(self)) is not None
+    def keep(self) -> bool:
+        """Keep its rows in memory, for all who ask together; whether there is room for them."""
+        if self.kept is None and self._fits:
+            with self._one_at_a_time():
+                if self.kept is None:
+                    self._look()
+        self.table.shelf.touch(self)
+        return self.kept is not None
 
     @property
     def sums(self) -> Sums:
-        # Many may ask for a version that is new; one looks.
-        with self._sums_lock:
-            if self._sums is None:
-                with explained(self.table.name):
+        if self._sums is None:
+            # Many may ask for a version that is new; one looks.
+            with self._one_at_a_time():
+                if self._sums is None:
                     self._sums = self._look()
-            return self._sums
+        return self._sums
+
+    @contextlib.contextmanager
+    def _one_at_a_time(self) -> Iterator[None]:
+        """Wait for another thread, but not for storage that hangs."""
+        if not self._lock.acquire(timeout=LOCK_SECONDS):
+            raise busy(self.table.name)
+        try:
+            with explained(self.table.name):
+                yield
+        finally:
+            self._lock.release()
 
     def _look(self) -> Sums:
         """Look at all files, and keep them if there is room."""
         files = size = 0
         has_vectors = has_strangers = False
         left = self.table.shelf.most_bytes
-        cheap = self._cheap_batches()
+        changed, cheap = self._changed_batches(), self._cheap_batches()
         kept: list[Any] | None = None if cheap else []
-        for batch in cheap or self._changed_batches() or self._batches():
+        for batch in cheap or changed or self._batches():
             files += batch.num_rows
             size += pc.sum(batch.column("size")).as_py() or 0
             vectors = vectors_of(batch)
@@ -169,21 +190,22 @@ class Version:
                 kept.append(batch)
             else:
                 kept = None
+        self._fits = kept is not None
         if kept is not None:
-            self.table.shelf.put(id(self), kept)
-            weakref.finalize(self, self.table.shelf.drop, id(self))
+            self.kept = kept
+            self.table.shelf.put(self, sum(batch.nbytes for batch in kept))
         return Sums(files, size, has_vectors, has_strangers)
 
-    @cached_property
+    @once
     def needs(self) -> frozenset[str]:
         metadata, protocol = self.snapshot.metadata, self.snapshot.protocol
         return needs_of(protocol, metadata, self.schema, has_vectors=self.sums.has_vectors)
 
-    @property
+    @once
     def may_get_vectors(self) -> bool:
         return bool(self.snapshot.setting("delta.enableDeletionVectors"))
 
-    @property
+    @once
     def has_changes(self) -> bool:
         """Whether its change data is shared."""
         entry = self.table.entry
