@@ -114,7 +114,6 @@ _deltacli() {
         "share recipient list:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share recipient list:--fields") COMPREPLY=(); return;;
         "share recipient list:--tz") COMPREPLY=(); return;;
-        "share recipient list:--storage-option") COMPREPLY=(); return;;
         "share recipient rotate:--config"|"share recipient rotate:-c") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share recipient rotate:--grace") COMPREPLY=(); return;;
         "share recipient rotate:--expires") COMPREPLY=(); return;;
@@ -124,13 +123,11 @@ _deltacli() {
         "share recipient revoke:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share recipient revoke:--fields") COMPREPLY=(); return;;
         "share recipient revoke:--tz") COMPREPLY=(); return;;
-        "share recipient revoke:--storage-option") COMPREPLY=(); return;;
         "share recipient grant:--config"|"share recipient grant:-c") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share recipient grant:--output"|"share recipient grant:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         "share recipient grant:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share recipient grant:--fields") COMPREPLY=(); return;;
         "share recipient grant:--tz") COMPREPLY=(); return;;
-        "share recipient grant:--storage-option") COMPREPLY=(); return;;
         completion:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         doctor:--output|doctor:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         doctor:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
@@ -171,16 +168,16 @@ _deltacli() {
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --share --expires --profile-out --quiet -q --debug --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         "share recipient list")
-            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --output -o --output-file --fields --tz --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         "share recipient rotate")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --grace --expires --profile-out --quiet -q --debug --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         "share recipient revoke")
-            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --output -o --output-file --fields --tz --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         "share recipient grant")
-            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --take-back --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --take-back --output -o --output-file --fields --tz --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         completion)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--output-file --debug --help -h" -- "$cur"))

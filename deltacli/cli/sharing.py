@@ -13,12 +13,13 @@ from deltacli.units import parse_duration
 if TYPE_CHECKING:
     from deltacli.sharing.profile import Profile
 
+CONFIG_VARIABLE = "DELTACLI_SHARE_CONFIG"
 ConfigOpt = Annotated[
     str,
     typer.Option(
         "-c",
         "--config",
-        envvar="DELTACLI_SHARE_CONFIG",
+        envvar=CONFIG_VARIABLE,
         metavar="FILE",
         help="The server's YAML.",
         show_default=False,
@@ -29,7 +30,8 @@ ProfileOutOpt = Annotated[
     typer.Option(
         "--profile-out",
         metavar="FILE",
-        help="Write the profile there, readable by you only, instead of showing it.",
+        help="Write the profile there, readable by you only, instead of showing it. Only a "
+        "profile is replaced.",
         show_default=False,
     ),
 ]
@@ -50,7 +52,10 @@ def expiry(text: str, now_ms: int) -> int | None:
     """When a new token ends; None for never."""
     if text.strip().lower() == "never":
         return None
-    duration_ms = parse_duration(text)
+    try:
+        duration_ms = parse_duration(text)
+    except UsageError as error:
+        raise UsageError(error.message, hint="write it as 90d, 12h or never") from None
     if not 1000 <= duration_ms <= _MOST_MS:
         raise UsageError(
             "--expires is between a second and a hundred years",

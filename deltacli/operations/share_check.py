@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from deltacli.errors import DeltaCliError
 from deltacli.operations.records import Listing
 from deltacli.sharing.capabilities import DELTA, PARQUET, Capabilities
 from deltacli.sharing.names import address_problem
@@ -93,11 +94,11 @@ def _check(name: TableName, entry: TableEntry) -> dict[str, Any]:
             row["notes"].append(f"the name {part!r} is hard to reach: {problem}")
     try:
         _look(SharedTable(name, entry), row)
-    except Failure as failure:
-        cause = getattr(failure.__cause__, "message", None)
-        row["problem"] = cause or failure.message
-    except Exception as error:
-        row["problem"] = str(getattr(error, "message", error))
+    except (Failure, DeltaCliError) as failure:
+        error = failure.__cause__ if isinstance(failure, Failure) else failure
+        row["problem"] = getattr(error, "message", None) or failure.message
+        if hint := getattr(error, "hint", None):
+            row["notes"].append(hint)
     return row
 
 

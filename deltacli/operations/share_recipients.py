@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from deltacli.errors import Refused, UsageError
 from deltacli.operations.records import Document, Listing
 from deltacli.sharing.names import name_problem, same_name
-from deltacli.sharing.profile import Profile, write_private
+from deltacli.sharing.profile import Profile
 from deltacli.sharing.server.config import Config
 from deltacli.sharing.server.recipients import (
     EVERY_SHARE,
@@ -38,6 +38,11 @@ class Registry:
         path = f"{config.endpoint.rstrip('/')}/"
         if config.public_url is not None:
             return config.public_url.removesuffix(config.endpoint) + path
+        if config.port == 0:
+            raise UsageError(
+                "the port of the server is not known",
+                hint="say port or publicUrl in the configuration",
+            )
         scheme = "https" if config.tls else "http"
         default = 443 if config.tls else 80
         port = "" if config.port == default else f":{config.port}"
@@ -58,6 +63,7 @@ def add_recipient(
             f"the name {name!r} cannot be used: {problem}", hint="use letters, digits, - and _"
         )
     granted = _known_shares(registry.config, shares)
+    endpoint = registry.endpoint
     with registry.state.changing() as recipients:
         if recipients.named(name) is not None:
             raise UsageError(
@@ -67,19 +73,20 @@ def add_recipient(
         secret, token = new_token(registry.now_ms, expires_ms)
         recipient = Recipient(name, granted, (token,), registry.now_ms)
         registry.state.save(recipients.with_one(recipient))
-    return Profile(registry.endpoint, secret, expires_ms)
+    return Profile(endpoint, secret, expires_ms)
 
 
 def rotate_recipient(
     registry: Registry, name: str, expires_ms: int | None, grace_ms: int
 ) -> Profile:
     """A new token for a recipient; older ones end after the grace."""
+    endpoint = registry.endpoint
     with registry.state.changing() as recipients:
         recipient = find_recipient(recipients, name)
         secret, token = new_token(registry.now_ms, expires_ms)
         changed = rotated(recipient, token, registry.now_ms, grace_ms)
         registry.state.save(recipients.with_one(changed))
-    return Profile(registry.endpoint, secret, expires_ms)
+    return Profile(endpoint, secret, expires_ms)
 
 
 def revoke_recipient(registry: Registry, name: str) -> Document:
@@ -139,7 +146,8 @@ def _known_shares(config: Config, shares: Sequence[str]) -> tuple[str, ...]:
 
 
 def list_recipients(registry: Registry) -> Listing:
-    rows = [_row(one, registry.now_ms) for one in registry.state.current().known]
+    known = sorted(registry.state.current().known, key=lambda one: same_name(one.name))
+    rows = [_row(one, registry.now_ms) for one in known]
     return Listing(rows, RECIPIENT_FIELDS, RECIPIENT_FIELDS, "recipients")
 
 
@@ -156,7 +164,3 @@ def _row(recipient: Recipient, now_ms: int) -> dict[str, object]:
         "expiresAt": iso_time(last),
         "createdAt": iso_time(recipient.created_ms),
     }
-
-
-def write_profile(profile: Profile, path: str) -> None:
-    write_private(path, profile.text)

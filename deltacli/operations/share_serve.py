@@ -48,15 +48,18 @@ class ServeRequest:
 def serve_shares(
     request: ServeRequest,
     now_ms: int,
-    on_ready: Callable[[str, Service, Profile | None], None],
+    on_ready: Callable[[str, Service, Profile | None, list[str]], None],
 ) -> None:
-    """Serve until the process is told to stop. `on_ready` gets the endpoint's URL."""
+    """Serve until the process is told to stop.
+
+    `on_ready` gets the endpoint's URL, and what else there is to say.
+    """
     try:
         from deltacli.sharing.server import listening, run
         from deltacli.sharing.server.app import SharingApp
     except ImportError as error:
         raise StorageError(
-            f"the server needs a package that is not installed: {error}",
+            f"sharing needs a package that is not installed: {error}",
             hint="pip install 'deltacli[server]'",
         ) from error
 
@@ -72,7 +75,14 @@ def serve_shares(
         admin = listening.bind(config.admin.host, config.admin.port) if config.admin else []
         for one in (*sockets, *admin):
             stack.callback(one.close)
+        notes = []
+        if config.admin is not None:
+            place = listening.Listening(config.admin.host, admin[0].getsockname()[1], "http")
+            notes.append(f"health and metrics: {place.url}/-/health, {place.url}/-/metrics")
         tls = listening.tls_context(config.tls, config.host) if config.tls else None
+        if tls is not None and config.tls and config.tls.self_signed:
+            own_print = listening.fingerprint(tls)
+            notes.append(f"the certificate was made for this run; its SHA-256 is {own_print}")
         scheme = "https" if tls else "http"
         own = listening.Listening(config.host, sockets[0].getsockname()[1], scheme)
         _check_public(config, service)
@@ -84,7 +94,7 @@ def serve_shares(
         def ready() -> None:
             if profile is not None and request.profile_out is not None:
                 write_private(request.profile_out, profile.text)
-            on_ready(endpoint, service, profile)
+            on_ready(endpoint, service, profile, notes)
 
         path = request.config_path
         reload = None if path is None else lambda: _configured(request, path, now_ms)

@@ -30,6 +30,7 @@ _SIZES = {
 _TIMES = {
     "timestamp",
     "createdAt",
+    "expiresAt",
     "lastModified",
     "modificationTime",
     "deletionTimestamp",

@@ -38,8 +38,18 @@ def check_place(path: str, *, may_replace: bool) -> None:
         raise StorageError(
             f"cannot write {path}", hint="check the place and its permissions", location=path
         )
-    if not may_replace and os.path.exists(target):
+    if os.path.exists(target) and not (may_replace and _is_profile(target)):
         raise UsageError(f"{path} exists already", hint="name another file, or remove it")
+
+
+def _is_profile(path: str) -> bool:
+    """Whether a file may be replaced by a newer profile: it is one."""
+    try:
+        with open(path, "rb") as file:
+            body = json_text.load(file.read(65_536))
+    except (OSError, ValueError):
+        return False
+    return isinstance(body, dict) and "shareCredentialsVersion" in body
 
 
 def write_private(path: str, content: str) -> None:

@@ -106,7 +106,8 @@ def config(tmp_path: Path, tables: Path, more: str = "", share: str = "sales") -
     path = tmp_path / "shares.yaml"
     path.write_text(
         f"shares: [{{name: {share}, schemas: [{{name: d, tables: "
-        f"[{{name: orders, location: {tables}/orders}}]}}]}}]\nport: 0\nhost: 127.0.0.1\n{more}\n"
+        f"[{{name: orders, location: {tables}/orders}}]}}]}}]\n"
+        f"port: 8080\nhost: 127.0.0.1\n{more}\n"
     )
     return path
 
@@ -160,7 +161,7 @@ def test_a_recipient_lives_through_add_rotate_grant_and_revoke(
     assert (state / "recipients.json").stat().st_mode & 0o777 == 0o600
     kept = (state / "recipients.json").read_text()
     assert secret(profile) not in kept
-    with process("-c", path) as server:
+    with process("-c", path, "--port", "0") as server:
         old = secret(profile)
         assert json.loads(server.get("/shares", old)[1]) == {"items": []}
         assert recipient("grant", "ACME", "SALES").code == 0
@@ -202,7 +203,7 @@ def test_a_configuration_is_read_anew_and_a_bad_one_is_not_used(
     path = config(tmp_path, tables)
     added = deltacli("share", "recipient", "add", "all", "--share", "*", "-c", path)
     token = added.json["bearerToken"]
-    with process("-c", path, "--audit-log", audit) as server:
+    with process("-c", path, "--port", "0", "--audit-log", audit) as server:
         assert server.get("/shares/sales", token)[0] == 200
         config(tmp_path, tables, share="other")
         server.popen.send_signal(signal.SIGHUP)
@@ -222,7 +223,7 @@ def test_a_configuration_is_read_anew_and_a_bad_one_is_not_used(
 
 def test_the_reference_servers_token_opens_everything(tables: Path, tmp_path: Path) -> None:
     path = config(tmp_path, tables, "authorization: {bearerToken: old token}")
-    with process("-c", path) as server:
+    with process("-c", path, "--port", "0") as server:
         assert server.get("/shares/sales", "old token")[0] == 200
         assert server.get("/shares/sales", "old")[0] == 401
 
@@ -279,7 +280,9 @@ def test_what_cannot_be_served_is_told_before_anything_listens(
         (2, "name a folder, or a configuration", "serve", tables, "-c", path),
         (3, "there is no folder", "serve", tmp_path / "nowhere"),
         (3, "there is no file", "serve", "-c", tmp_path / "nowhere.yaml"),
-        (2, "--profile-out goes with a folder", "serve", "-c", path, "--profile-out", "x"),
+        (2, "go with a folder", "serve", "-c", path, "--expires", "1d"),
+        (2, "exists already", "serve", tables, "--profile-out", path),
+        (2, "go with a folder", "serve", "-c", path, "--profile-out", "x"),
         (7, "cannot write", "serve", tables, "--profile-out", tmp_path / "no/where"),
         (4, "not a loopback address", "serve", tables, "--host", "0.0.0.0"),
         (4, "at an address that is not known", "serve", tables, "--host", "0.0.0.0", "--insecure",
@@ -311,6 +314,11 @@ def test_a_recipient_is_not_made_twice_nor_a_profile_overwritten(
     assert taken.code == 2
     assert profile.read_text() == "precious"
     assert deltacli("share", "recipient", "add", "a", "-c", path).code == 0
+    rotated = ("share", "recipient", "rotate", "a", "-c", path, "--profile-out")
+    assert deltacli(*rotated, profile).code == 2
+    assert profile.read_text() == "precious"
+    assert deltacli(*rotated, tmp_path / "new").code == 0
+    assert deltacli(*rotated, tmp_path / "new").code == 0
     again = deltacli("share", "recipient", "add", "A", "-c", path)
     assert (again.code, again.stdout) == (2, "")
 
@@ -336,7 +344,7 @@ def test_a_broken_state_is_told(deltacli: Cli, tables: Path, tmp_path: Path) -> 
 
 def test_tls_with_a_certificate_of_the_run_and_with_files(tables: Path, tmp_path: Path) -> None:
     path = config(tmp_path, tables, "ssl: {selfSigned: true}\nauthorization: {bearerToken: secret}")
-    with process("-c", path) as server:
+    with process("-c", path, "--port", "0") as server:
         assert server.scheme == "https"
         context = ssl.create_default_context()
         context.check_hostname = False

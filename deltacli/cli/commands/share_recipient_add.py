@@ -20,8 +20,8 @@ from deltacli.cli.sharing import (
 
 COMMON = ("quiet", "debug")
 EXAMPLES = (
-    ("deltacli share recipient add acme -c shares.yaml --share sales --profile-out acme.share", ""),
-    ("deltacli share recipient add bi -c shares.yaml --share '*' --expires 365d", "every share"),
+    ("deltacli share recipient add acme --share sales -c shares.yaml > acme.share", ""),
+    ("deltacli share recipient add bi --share '*' -c shares.yaml", "every share"),
 )
 
 
@@ -55,4 +55,6 @@ def share_recipient_add(
         check_place(profile_out, may_replace=False)
     registry = open_registry(load_config(config), session.now_ms)
     ends_ms = expiry(expires, session.now_ms)
+    if not share:
+        session.warn([f"no share is granted; do it by `deltacli share recipient grant {name}`"])
     give(session, add_recipient(registry, name, share or (), ends_ms), profile_out)

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.options import CommonOptions
+from deltacli.cli.options import ALL_COMMON, CommonOptions
 from deltacli.cli.session import Session
 from deltacli.cli.sharing import ConfigOpt, RecipientArg
 
+COMMON = tuple(one for one in ALL_COMMON if one != "storage_option")
 EXAMPLES = (
     ("deltacli share recipient grant acme sales hr -c shares.yaml", ""),
     ("deltacli share recipient grant acme hr --take-back -c shares.yaml", "no more"),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from deltacli.cli.options import CommonOptions
+from deltacli.cli.options import ALL_COMMON, CommonOptions
 from deltacli.cli.session import Session
 from deltacli.cli.sharing import ConfigOpt
 
+COMMON = tuple(one for one in ALL_COMMON if one != "storage_option")
 EXAMPLES = (("deltacli share recipient list -c shares.yaml", ""),)
 
 

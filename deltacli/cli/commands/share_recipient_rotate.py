@@ -21,7 +21,7 @@ from deltacli.units import parse_duration
 
 COMMON = ("quiet", "debug")
 EXAMPLES = (
-    ("deltacli share recipient rotate acme -c shares.yaml --profile-out acme.share", ""),
+    ("deltacli share recipient rotate acme -c shares.yaml > acme.share", ""),
     ("deltacli share recipient rotate acme -c shares.yaml --grace 0s", "the old one ends now"),
 )
 

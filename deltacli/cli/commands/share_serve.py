@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from deltacli.cli.options import CommonOptions
 from deltacli.cli.session import Session
-from deltacli.cli.sharing import DEFAULT_EXPIRY, ExpiresOpt, ProfileOutOpt, expiry
+from deltacli.cli.sharing import CONFIG_VARIABLE, DEFAULT_EXPIRY, ProfileOutOpt, expiry
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ EXAMPLES = (
     ("deltacli share serve ./tables", "all tables of a folder, for this machine"),
     ("deltacli share serve ./tables --port 0 --profile-out me.share", "on a free port"),
     ("deltacli share serve -c shares.yaml", "for recipients of your own"),
-    ("deltacli share serve -c shares.yaml --admin-port 9090 --audit-log audit.jsonl", ""),
+    ("deltacli share serve -c shares.yaml --audit-log -", "with a line a request"),
 )
 _PORT = 8080
 _SHOWN_TABLES = 5
@@ -43,7 +44,7 @@ def share_serve(
         typer.Option(
             "-c",
             "--config",
-            envvar="DELTACLI_SHARE_CONFIG",
+            envvar=CONFIG_VARIABLE,
             metavar="FILE",
             help="What is shared, in YAML; the reference server's is understood.",
             show_default=False,
@@ -76,7 +77,16 @@ def share_serve(
         ),
     ] = None,
     profile_out: ProfileOutOpt = None,
-    expires: ExpiresOpt = DEFAULT_EXPIRY,
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            "--expires",
+            metavar="DURATION",
+            help="How long the token of a folder's recipient is good: 90d, 12h, or never. "
+            "Default: 90d.",
+            show_default=False,
+        ),
+    ] = None,
     tls_cert: Annotated[
         str | None,
         typer.Option(
@@ -119,22 +129,25 @@ def share_serve(
     shown, or written to a file. With a configuration, recipients are those of `share
     recipient`; SIGHUP reads it anew.
 
-    SIGTERM and Ctrl-C end the server when all answers that have begun are finished, after a
-    minute at most (shutdownGraceSeconds); said twice, at once.
+    SIGTERM and Ctrl-C end the server, with exit code 0, when all answers that have begun are
+    finished, after a minute at most (shutdownGraceSeconds); said twice, at once.
     """
     from deltacli.operations.share_serve import ServeRequest, serve_shares
     from deltacli.sharing.profile import check_place
     from deltacli.sharing.server.config import load_config, with_listening
 
     session = Session(options)
+    if folder is not None and config == os.environ.get(CONFIG_VARIABLE):
+        # What is typed goes before what is only set.
+        config = None
     if (folder is None) == (config is None):
         raise UsageError(
-            "name a folder, or a configuration",
+            "name a folder, or a configuration" + (", not both" if folder else ""),
             hint="deltacli share serve ./tables, or deltacli share serve -c shares.yaml",
         )
-    if config is not None and profile_out is not None:
+    if config is not None and (profile_out is not None or expires is not None):
         raise UsageError(
-            "--profile-out goes with a folder",
+            "--profile-out and --expires go with a folder",
             hint="deltacli share recipient add makes the profiles of a configuration",
         )
     if profile_out is not None:
@@ -161,12 +174,14 @@ def share_serve(
         config,
         adjust,
         insecure,
-        expiry(expires, session.now_ms),
+        expiry(expires or DEFAULT_EXPIRY, session.now_ms),
         profile_out,
         options.debug,
     )
 
-    def on_ready(endpoint: str, service: Service, profile: Profile | None) -> None:
+    def on_ready(
+        endpoint: str, service: Service, profile: Profile | None, notes: list[str]
+    ) -> None:
         session.warn(service.catalog().warnings)
         if profile is not None and profile_out is None:
             session.show_text(profile.text)
@@ -175,6 +190,8 @@ def share_serve(
         names = [str(name) for name, _ in service.catalog().tables()]
         more = f" and {len(names) - _SHOWN_TABLES} more" if len(names) > _SHOWN_TABLES else ""
         session.note(f"shared: {', '.join(names[:_SHOWN_TABLES]) or 'no table yet'}{more}")
+        for one in notes:
+            session.note(one)
         session.note(f"ready: {endpoint}; Ctrl-C ends it")
 
     serve_shares(request, session.now_ms, on_ready)

@@ -91,7 +91,7 @@ def _tables(schema: SchemaEntry, where: str, warnings: list[str]) -> dict[str, T
             for one in _matching(entry, where, warnings):
                 name = one.name or ""
                 other = found.setdefault(same_name(name), one)
-                if other is not one:
+                if other is not one and other.location != one.location:
                     warnings.append(
                         f"{where}: {one.location} is not shared: {other.name!r} is another table"
                     )

@@ -9,6 +9,7 @@ import re
 import socket
 import ssl
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from deltacli.errors import Refused, StorageError
 from deltacli.sharing.server.config import Tls
@@ -143,6 +144,15 @@ def _load_self_signed(context: ssl.SSLContext, host: str) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(secret + certificate.public_bytes(serialization.Encoding.PEM))
         context.load_cert_chain(path)
+    _FINGERPRINTS[context] = certificate.fingerprint(hashes.SHA256()).hex(":").upper()
+
+
+_FINGERPRINTS: WeakKeyDictionary[ssl.SSLContext, str] = WeakKeyDictionary()
+
+
+def fingerprint(context: ssl.SSLContext) -> str:
+    """The SHA-256 of a certificate that was made for the run."""
+    return _FINGERPRINTS[context]
 
 
 class BaseUrl:

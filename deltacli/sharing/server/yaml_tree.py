@@ -66,7 +66,7 @@ def yaml_package() -> Any:
         import yaml
     except ImportError as error:
         raise StorageError(
-            f"the server needs a package that is not installed: {error}",
+            f"sharing needs a package that is not installed: {error}",
             hint="pip install 'deltacli[server]'",
         ) from error
     return yaml
