@@ -48,7 +48,7 @@ def failure_of(error: Exception, name: TableName) -> Failure:
     if isinstance(error, Refused):
         said = "" if "/" in error.message else f": {error.message}"
         return unsupported(f"the table {name} cannot be shared{said}")
-    if isinstance(error, StorageError) and not (error.location or "/").startswith("/"):
+    if isinstance(error, StorageError) and not (error.location or "/").startswith(("/", "file:")):
         # What fails on a network may work again; what fails on a disk does not by itself.
         message = f"the storage of table {name} does not answer"
         return Failure(503, "UNAVAILABLE", message, {"retry-after": "5"})
