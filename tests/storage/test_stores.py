@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -57,6 +58,10 @@ def test_other_spellings_of_s3_are_s3() -> None:
 
 def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gcsfs", None)
+    # Another test may have loaded it already.
+    loaded = importlib.import_module("fsspec.registry")._registry
+    for name in ("gs", "gcs"):
+        monkeypatch.delitem(loaded, name, raising=False)
     with pytest.raises(StorageError) as caught:
         open_store("gs://bucket/t")
     assert "deltacli[gcs]" in (caught.value.hint or "")
