@@ -10,6 +10,7 @@ from deltacli.operations.records import Document, Listing
 from deltacli.sharing.names import name_problem, same_name
 from deltacli.sharing.profile import Profile
 from deltacli.sharing.server.config import Config
+from deltacli.sharing.server.listening import Listening, endpoint_url
 from deltacli.sharing.server.recipients import (
     EVERY_SHARE,
     Recipient,
@@ -35,18 +36,13 @@ class Registry:
     def endpoint(self) -> str:
         """What recipients are told to connect to."""
         config = self.config
-        path = f"{config.endpoint.rstrip('/')}/"
-        if config.public_url is not None:
-            return config.public_url.removesuffix(config.endpoint) + path
-        if config.port == 0:
+        if config.public_url is None and config.port == 0:
             raise UsageError(
                 "the port of the server is not known",
                 hint="say port or publicUrl in the configuration",
             )
-        scheme = "https" if config.tls else "http"
-        default = 443 if config.tls else 80
-        port = "" if config.port == default else f":{config.port}"
-        return f"{scheme}://{config.host}{port}{path}"
+        own = Listening(config.host, config.port, "https" if config.tls else "http")
+        return endpoint_url(own, config.public_url, config.endpoint)
 
 
 def open_registry(config: Config, now_ms: int) -> Registry:

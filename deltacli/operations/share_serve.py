@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from deltacli.errors import Refused, StorageError
+from deltacli.errors import DeltaCliError, Refused, StorageError
 from deltacli.sharing.profile import Profile, write_private
 from deltacli.sharing.server.config import Config, load_config
+from deltacli.sharing.server.failures import Failure
 from deltacli.sharing.server.recipients import (
     EVERY_SHARE,
     Recipient,
@@ -144,7 +145,7 @@ def _check_public(config: Config, service: Service) -> None:
     if config.public_url is not None or config.host not in ("0.0.0.0", "::", ""):
         return
     for name, entry in service.catalog().tables():
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(DeltaCliError, Failure):
             table = service.open(name, entry)
             if all(presigns(table, number) for number in range(len(table.roots))):
                 continue

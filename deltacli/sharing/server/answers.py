@@ -334,7 +334,7 @@ def seal_page(asker: Asker, table: SharedTable, digest: str, body: Mapping[str, 
 
 
 def open_page(asker: Asker, table: SharedTable, token: str, digest: str) -> dict[str, Any]:
-    body = _opened(asker, table, _PAGE, token, "pageToken")
+    body = opened(asker.seals, _PAGE, token, "pageToken", _bound(asker, table), asker.now_ms)
     if body["asked"] != digest:
         raise invalid("the pageToken belongs to a request with other parameters")
     return body
@@ -346,17 +346,18 @@ def other_table() -> Failure:
 
 
 def _open_refresh(asker: Asker, table: SharedTable, token: str) -> dict[str, Any]:
-    return _opened(asker, table, _REFRESH, token, "refreshToken")
-
-
-def _opened(
-    asker: Asker, table: SharedTable, purpose: str, token: str, name: str
-) -> dict[str, Any]:
-    body = asker.seals.open(purpose, token)
     bound = _bound(asker, table)
+    return opened(asker.seals, _REFRESH, token, "refreshToken", bound, asker.now_ms)
+
+
+def opened(
+    seals: Seals, purpose: str, token: str, name: str, bound: Mapping[str, Any], now_ms: int
+) -> dict[str, Any]:
+    """What a token of ours says. Raises Failure unless it is bound to this, and still good."""
+    body = seals.open(purpose, token)
     if body is None or any(body.get(key) != value for key, value in bound.items()):
         raise invalid(f"the {name} is not valid")
-    if body["until"] <= asker.now_ms:
+    if body["until"] <= now_ms:
         raise invalid(f"the {name} has expired; begin again without it")
     return body
 

@@ -45,7 +45,7 @@ _THREADS = min(32, 4 + 2 * (os.cpu_count() or 1))
 # Lines are made by Python alone: more threads would only stand in each other's way.
 _LINE_THREADS = 2
 _HEAVY_ANSWERS = 6
-_MOST_HEADERS = 65_536
+MOST_HEADERS = 65_536
 
 
 class SharingApp:
@@ -400,7 +400,7 @@ class SharingApp:
 def _check_headers(request: Request) -> None:
     """Raise Failure for what proxies and servers could read differently."""
     size = sum(len(name) + len(value) for name, value in request.scope["headers"])
-    if size > _MOST_HEADERS:
+    if size > MOST_HEADERS:
         raise Failure(431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "the headers are too long")
     if request.headers("content-length") and request.headers("transfer-encoding"):
         raise malformed("a body has a length or is in chunks, not both")

@@ -256,9 +256,7 @@ _TOP: dict[str, Reader] = {
     "state": text,
     "storageOptions": texts,
     "limits": lambda value, place: read_mapping(value, _LIMITS, place),
-    "admin": lambda value, place: read_mapping(
-        value, {"host": text, "port": number(0, 65_535)}, place
-    ),
+    "admin": lambda value, place: read_mapping(value, _ADMIN, place),
     "auditLog": text,
     "shutdownGraceSeconds": number(0, 86_400),
     "cacheMegabytes": number(0, 1 << 20),

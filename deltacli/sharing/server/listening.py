@@ -29,7 +29,8 @@ class Listening:
     @property
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        is_usual = self.port == (443 if self.scheme == "https" else 80)
+        return f"{self.scheme}://{host}" + ("" if is_usual else f":{self.port}")
 
 
 def is_loopback(host: str) -> bool:

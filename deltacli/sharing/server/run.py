@@ -21,7 +21,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deltacli.errors import Refused, StorageError
-from deltacli.sharing.server.app import SharingApp
+from deltacli.sharing.server.app import MOST_HEADERS, SharingApp
 from deltacli.sharing.server.failures import malformed
 from deltacli.sharing.server.http import (
     Message,
@@ -38,7 +38,6 @@ from deltacli.sharing.server.telemetry import AuditLog, report
 
 _HEADER_SECONDS = 20.0
 _STALL_SECONDS = 60.0
-_MOST_HEADERS = 65_536
 _MOST_FILES, _OWN_FILES = 8192, 40
 _BACKLOG = 1024
 
@@ -252,7 +251,7 @@ def _uvicorn(app: Any, tls: ssl.SSLContext | None, grace_seconds: int) -> _Serve
         backlog=_BACKLOG,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=grace_seconds,
-        h11_max_incomplete_event_size=_MOST_HEADERS,
+        h11_max_incomplete_event_size=MOST_HEADERS,
     )
     config.load()
     config.ssl = tls

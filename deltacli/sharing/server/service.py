@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltacli.errors import DeltaCliError
-from deltacli.sharing.capabilities import DELTA, HEADER, PARQUET, parse_capabilities
+from deltacli.sharing.capabilities import DELTA, PARQUET, parse_capabilities
 from deltacli.sharing.names import same_name
 from deltacli.sharing.server.answers import (
     Answer,
     Asker,
     answer_metadata,
     answer_query,
+    opened,
     table_version,
 )
 from deltacli.sharing.server.catalog import Catalog, Share, TableName, build_catalog
 from deltacli.sharing.server.config import Config, TableEntry
-from deltacli.sharing.server.failures import Failure, invalid, malformed, missing, unauthenticated
+from deltacli.sharing.server.failures import invalid, malformed, missing, unauthenticated
 from deltacli.sharing.server.links import FileGrant, open_link, place_id, void_link
 from deltacli.sharing.server.ranges import answer_changes, answer_range
 from deltacli.sharing.server.recipients import (
@@ -216,11 +217,7 @@ class Service:
         after: tuple[str, ...] = ()
         token = parameters.get("pageToken")
         if token:
-            body = self.seals.open(_LIST, token)
-            if body is None or any(body.get(key) != value for key, value in bound.items()):
-                raise invalid("invalid 'pageToken'")
-            if body["until"] <= self.now_ms():
-                raise invalid("the pageToken has expired; begin again without it")
+            body = opened(self.seals, _LIST, token, "pageToken", bound, self.now_ms())
             after = tuple(body["after"])
         left = [(key, item) for key, item in items if not after or key > after]
         page = left[:size]
@@ -334,6 +331,3 @@ def try_reload(load: Callable[[], Service]) -> Service | None:
         # Its text may have secrets in it.
         report(f"error: the new configuration is not used: {type(error).__name__}")
     return None
-
-
-__all__ = ["HEADER", "Access", "Caller", "Failure", "Service", "configured_recipients"]
