@@ -359,6 +359,20 @@ def test_a_limit_stops_at_enough_rows_but_never_with_hints(server: Server) -> No
     assert len(server.query("vec", {"limitHint": 11}, DELTA).files()) == 2
 
 
+def test_files_without_statistics_count_for_no_rows(tmp_path: Path) -> None:
+    table = TableBuilder(LocalStore(str(tmp_path / "t")))
+    table.start(*(add(f"{one}.parquet", rows=None) for one in range(5)))
+    with serving(one_share(shared("t", tmp_path / "t"))) as own:
+        assert len(own.query("t", {"limitHint": 1}).files()) == 5
+
+
+def test_hints_leave_no_change_out(server: Server) -> None:
+    every = server.query(TABLE, {"startingVersion": 0}).files("add", "remove")
+    for hint in ({"predicateHints": ["p = 1"]}, {"predicateHints": ["id < 0"]}, {"limitHint": 1}):
+        some = server.query(TABLE, {"startingVersion": 0, **hint}).files("add", "remove")
+        assert [one["id"] for one in some] == [one["id"] for one in every]
+
+
 def test_a_partition_filter_shares_only_what_surely_fulfils_it(server: Server) -> None:
     files = server.query("some").files()
     assert {one["partitionValues"]["p"] for one in files} == {"1"}
