@@ -6,7 +6,7 @@ columns they came in; only the few that are shown become objects.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -183,6 +183,14 @@ def parse_line(line: bytes) -> tuple[str, Json] | None:
                 raise BadAction(f"the body of {key} is not an object")
             return key, body
     return None
+
+
+def parse_lines(content: bytes) -> Iterator[tuple[str, Json]]:
+    """The actions of a commit's file, as `parse_line` reads them."""
+    for line in content.split(b"\n"):
+        action = parse_line(line) if line else None
+        if action is not None:
+            yield action
 
 
 def _first_action(action: Json) -> tuple[str, Json]:

@@ -284,7 +284,7 @@ class Engine(Protocol):
         """What data files say of themselves, in order; one that cannot be read says so."""
 
     def rewrite_files(
-        self, places: Places, target: Target, adds: Sequence[Json]
+        self, store: LogStore, places: Places, target: Target, adds: Sequence[Json]
     ) -> list[NewFile | None]:
         """Write the rows of each `add` into a new file with the target's types.
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-from deltacli.delta.actions import Json, parse_line
+from deltacli.delta.actions import Json, Metadata
 from deltacli.delta.bitmaps import RowSet, stored_rows, vector_rows
 from deltacli.delta.engine import FileBatch
 from deltacli.delta.partitions import (
@@ -20,11 +20,10 @@ from deltacli.delta.paths import canonical_path, file_location
 from deltacli.delta.predicates import Condition
 from deltacli.delta.schema import Field, Primitive, Struct
 from deltacli.delta.skipping import may_match
-from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.stats import parse_stats, stats_of_struct
 from deltacli.delta.vectors import vector_location
 from deltacli.errors import CorruptLog, FileMissing, NotFound, Refused, UsageError
-from deltacli.storage import LogStore, open_store
+from deltacli.storage import DataStore, open_store
 
 FIELDS = ("path", "partitionValues", "size", "deletionVector", "stats", "stats_parsed")
 
@@ -55,14 +54,33 @@ class ScanFile:
     path: str = ""
 
 
+class TableVersion(Protocol):
+    """A version whose rows can be read: a snapshot of a log, or what a server tells of one."""
+
+    @property
+    def store(self) -> DataStore: ...
+    @property
+    def metadata(self) -> Metadata: ...
+    @property
+    def schema(self) -> Struct | None: ...
+    @property
+    def mapped_schema(self) -> Struct | None: ...
+
+    def setting(self, key: str) -> Any: ...
+
+    def files(
+        self, action: str, fields: Sequence[str], rows: int = 0
+    ) -> Iterator[Mapping[str, Any] | FileBatch]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """Finds the stores of full URLs; only files elsewhere take another one than the table's."""
 
-    store: LogStore
+    store: DataStore
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, place: str) -> tuple[LogStore, str]:
+    def of(self, place: str) -> tuple[DataStore, str]:
         root = self.store.location
         if place.startswith(f"{root}/"):
             return self.store, place[len(root) + 1 :]
@@ -91,7 +109,7 @@ class Places:
 class Files:
     """Reads the file actions of one table, with their deletion vectors."""
 
-    snapshot: Snapshot
+    snapshot: TableVersion
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -179,7 +197,7 @@ CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = (
 
 
 def changes_of_commit(
-    files: Files, version: int, timestamp_ms: int | None, lines: Iterable[bytes]
+    files: Files, version: int, timestamp_ms: int | None, actions: Iterable[tuple[str, Json]]
 ) -> tuple[list[ScanFile], list[ScanFile]]:
     """What one commit changed: change data files, and rows of added and removed files.
 
@@ -197,11 +215,7 @@ def changes_of_commit(
     feed: list[ScanFile] = []
     adds: dict[str, Json] = {}
     removes: dict[str, Json] = {}
-    for line in lines:
-        action = parse_line(line) if line else None
-        if action is None:
-            continue
-        key, body = action
+    for key, body in actions:
         if key == "cdc":
             feed.append(files.of_action(body, **common))
         elif key in ("add", "remove") and body.get("dataChange", True):

@@ -97,11 +97,11 @@ class LocalEngine:
         return read_data_footers(places, locations)
 
     def rewrite_files(
-        self, places: Places, target: Target, adds: Sequence[Json]
+        self, store: LogStore, places: Places, target: Target, adds: Sequence[Json]
     ) -> list[NewFile | None]:
         from deltacli.local import rewrite
 
-        return rewrite.rewrite_files(places, target, adds)
+        return rewrite.rewrite_files(store, places, target, adds)
 
     def find_unreferenced(
         self, store: LogStore, search: Search, on_listed: Callable[[int], None] | None = None

@@ -36,15 +36,17 @@ _GROUP_BYTES = 128 << 20
 _BATCH = 16_384
 
 
-def rewrite_files(places: Places, target: Target, adds: Sequence[Json]) -> list[NewFile | None]:
+def rewrite_files(
+    store: LogStore, places: Places, target: Target, adds: Sequence[Json]
+) -> list[NewFile | None]:
     """A new file for each `add`. If one cannot be made, none is left behind."""
     jobs = [(one, new_name(one["path"])) for one in adds]
-    work = partial(rewrite_file, places, target)
+    work = partial(rewrite_file, store, places, target)
     try:
         with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
             return list(pool.map(work, jobs))
     except BaseException:
-        discard(places.store, [name for _, name in jobs])
+        discard(store, [name for _, name in jobs])
         raise
 
 
@@ -55,7 +57,9 @@ def discard(store: LogStore, names: Sequence[str]) -> None:
             store.delete(name)
 
 
-def rewrite_file(places: Places, target: Target, job: tuple[Json, str]) -> NewFile | None:
+def rewrite_file(
+    store: LogStore, places: Places, target: Target, job: tuple[Json, str]
+) -> NewFile | None:
     """Write the rows of an `add` into a new file; None if they are all deleted."""
     old, name = job
     location = file_location(places.store.location, old["path"])
@@ -64,13 +68,13 @@ def rewrite_file(places: Places, target: Target, job: tuple[Json, str]) -> NewFi
     deleted = places.deleted_rows(vector) if vector else None
     if deleted is not None:
         one = replace(one, select=lambda: deleted)
-    store, path = places.of(location)
+    source, path = places.of(location)
     try:
-        with open_data_file(store, path) as file:
+        with open_data_file(source, path) as file:
             expected = file.metadata.num_rows - (vector or {}).get("cardinality", 0)
             if not expected:
                 return None
-            return _write(places.store, name, file, one, target, expected)
+            return _write(store, name, file, one, target, expected)
     except (pa.ArrowException, FileNotFoundError, FileMissing, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CorruptLog(

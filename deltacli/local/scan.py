@@ -18,7 +18,7 @@ from deltacli.delta.bitmaps import BLOCK_ROWS, RowSet
 from deltacli.delta.scan import Files, Rows, ScanFile
 from deltacli.delta.schema import Array, DataType, Field, Map, Struct
 from deltacli.errors import CorruptLog, FileMissing, StorageError
-from deltacli.storage import LogStore
+from deltacli.storage import DataStore
 
 _ID = "delta.columnMapping.id"
 _FILE_ID = b"PARQUET:field_id"
@@ -44,7 +44,7 @@ def _file_rows(
             stored = {
                 field.name: find_column(file.schema_arrow, field, mode)
                 for field in wanted.fields
-                if field.name not in partitions
+                if field.name not in partitions and field.name not in one.constants
             }
             names = [found.name for found in stored.values() if found is not None]
             for rows in rows_that_count(file, one, names, _BATCH):
@@ -66,7 +66,7 @@ def _file_rows(
         ) from error
 
 
-def open_data_file(store: LogStore, path: str) -> Any:
+def open_data_file(store: DataStore, path: str) -> Any:
     return pq.ParquetFile(
         store.file_path(path) or store.open(path),
         pre_buffer=False,
@@ -96,8 +96,9 @@ def _column(
     rows: Any, field: Field, found: Any, one: ScanFile, partitions: set[str], mode: str
 ) -> Any:
     kind = arrow_type(field.type)
-    if field.name in partitions:
-        return pa.repeat(pa.scalar(one.partition[field.name], kind), rows.num_rows)
+    own = one.constants if field.name in one.constants else one.partition
+    if own is one.constants or field.name in partitions:
+        return pa.repeat(pa.scalar(own[field.name], kind), rows.num_rows)
     if found is None:
         return pa.nulls(rows.num_rows, kind)
     return shaped(rows.column(found.name), field.type, mode)

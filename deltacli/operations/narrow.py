@@ -274,7 +274,7 @@ def apply_rewrite(
     snapshot = plan.status.snapshot
     adds = [one.add for one in plan.status.files]
     places = Files(snapshot, options).places
-    written = engine().rewrite_files(places, rewrite_target(snapshot), adds)
+    written = engine().rewrite_files(snapshot.store, places, rewrite_target(snapshot), adds)
 
     def actions(moment: Moment) -> list[dict[str, Json]]:
         pairs = zip(adds, written, strict=True)

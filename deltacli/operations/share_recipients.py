@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from deltacli.errors import Refused, UsageError
 from deltacli.operations.records import Document, Listing
 from deltacli.sharing.names import name_problem, same_name
-from deltacli.sharing.profile import Profile
+from deltacli.sharing.profile import Bearer, Profile
 from deltacli.sharing.server.config import Config
 from deltacli.sharing.server.listening import Listening, endpoint_url
 from deltacli.sharing.server.recipients import (
@@ -69,7 +69,7 @@ def add_recipient(
         secret, token = new_token(registry.now_ms, expires_ms)
         recipient = Recipient(name, granted, (token,), registry.now_ms)
         registry.state.save(recipients.with_one(recipient))
-    return Profile(endpoint, secret, expires_ms)
+    return Profile(endpoint, Bearer(secret), expires_ms)
 
 
 def rotate_recipient(
@@ -82,7 +82,7 @@ def rotate_recipient(
         secret, token = new_token(registry.now_ms, expires_ms)
         changed = rotated(recipient, token, registry.now_ms, grace_ms)
         registry.state.save(recipients.with_one(changed))
-    return Profile(endpoint, secret, expires_ms)
+    return Profile(endpoint, Bearer(secret), expires_ms)
 
 
 def revoke_recipient(registry: Registry, name: str) -> Document:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from deltacli.errors import DeltaCliError, Refused, StorageError
-from deltacli.sharing.profile import Profile, write_private
+from deltacli.sharing.profile import Bearer, Profile, write_private
 from deltacli.sharing.server.config import Config, load_config
 from deltacli.sharing.server.failures import Failure
 from deltacli.sharing.server.recipients import (
@@ -90,7 +90,7 @@ def serve_shares(
         base_url = listening.BaseUrl(own, config.public_url, config.endpoint)
         app = SharingApp(service, base_url, audit, is_debug=request.is_debug)
         endpoint = listening.endpoint_url(own, config.public_url, config.endpoint)
-        profile = Profile(endpoint, secret, request.expires_ms) if secret else None
+        profile = Profile(endpoint, Bearer(secret), request.expires_ms) if secret else None
 
         def ready() -> None:
             if profile is not None and request.profile_out is not None:

@@ -109,13 +109,13 @@ class SparkEngine:
         return self._jobs.stream(task, groups)
 
     def rewrite_files(
-        self, places: Places, target: Target, adds: Sequence[Json]
+        self, store: LogStore, places: Places, target: Target, adds: Sequence[Json]
     ) -> list[NewFile | None]:
         jobs = [(one, new_name(one["path"])) for one in adds]
         try:
-            return self._jobs.each(_Rewrite(places, target), jobs)
+            return self._jobs.each(_Rewrite(store, places, target), jobs)
         except BaseException:
-            discard(places.store, [name for _, name in jobs])
+            discard(store, [name for _, name in jobs])
             raise
 
     def find_unreferenced(
@@ -146,11 +146,12 @@ class _ReadFooters:
 
 @dataclass(frozen=True)
 class _Rewrite:
+    store: LogStore
     places: Places
     target: Target
 
     def __call__(self, job: tuple[Json, str]) -> NewFile | None:
-        return rewrite_file(self.places, self.target, job)
+        return rewrite_file(self.store, self.places, self.target, job)
 
 
 class SparkCheckpoint:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from deltacli.delta.actions import parse_lines
 from deltacli.delta.arrow_types import arrow_type
 from deltacli.delta.history import file_times, find_action, in_commit_times, stamp_of
 from deltacli.delta.predicates import NotSimple, parse_condition
@@ -123,7 +124,7 @@ def read_changes(
         stamp = by_file.get(version)
         if own_times.cover(version):
             stamp = stamp_of(find_action(content, "commitInfo") or {}) or stamp
-        own_feed, own = changes_of_commit(files, version, stamp, content.split(b"\n"))
+        own_feed, own = changes_of_commit(files, version, stamp, parse_lines(content))
         feed += own_feed
         changed += own
     rows = scan(spark, files, changed, constants=_CHANGES)

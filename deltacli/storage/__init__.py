@@ -62,12 +62,8 @@ class Walked:
     links: tuple[str, ...] = ()
 
 
-class LogStore(Protocol):
-    """A table's files, wherever they are. A store can be pickled, for use on other machines."""
-
-    @property
-    def has_folders(self) -> bool:
-        """Whether folders exist by themselves, also without a file in them."""
+class DataStore(Protocol):
+    """Where data files are read from."""
 
     @property
     def location(self) -> str:
@@ -77,6 +73,22 @@ class LogStore(Protocol):
     def reads_are_remote(self) -> bool:
         """Whether reads wait for a network, so that threads pay off."""
 
+    def open(self, path: str) -> IO[bytes]:
+        """A seekable reader, for files of which only parts are needed."""
+
+    def stat(self, path: str) -> Entry: ...
+
+    def file_path(self, path: str) -> str | None:
+        """Where the file lies on this machine's file system, if it does."""
+
+
+class LogStore(DataStore, Protocol):
+    """A table's files, wherever they are. A store can be pickled, for use on other machines."""
+
+    @property
+    def has_folders(self) -> bool:
+        """Whether folders exist by themselves, also without a file in them."""
+
     def list_from(self, folder: str, start: str = "") -> Iterator[Entry]:
         """The entries of `folder` whose names are >= `start`, in name order (UTF-8 bytes).
 
@@ -84,11 +96,6 @@ class LogStore(Protocol):
         """
 
     def read(self, path: str) -> bytes: ...
-
-    def open(self, path: str) -> IO[bytes]:
-        """A seekable reader, for files of which only parts are needed."""
-
-    def stat(self, path: str) -> Entry: ...
 
     def walk_soon(self, letters: str, words: Sequence[str]) -> AbstractContextManager[None]:
         """Announce a walk of everything: what the store can do for it meanwhile, it does.
@@ -119,9 +126,6 @@ class LogStore(Protocol):
 
         Raises Refused where the storage has no such URLs, or they cannot be made here.
         """
-
-    def file_path(self, path: str) -> str | None:
-        """Where the file lies on this machine's file system, if it does."""
 
     def put_if_absent(self, path: str, content: bytes) -> None:
         """Create `path` with all of `content`, or raise AlreadyExists and change nothing."""
@@ -350,6 +354,7 @@ def retrying(
 
 __all__ = [
     "AlreadyExists",
+    "DataStore",
     "Entry",
     "FileMissing",
     "LogStore",

@@ -324,7 +324,9 @@ def test_fields_of_structs_are_checked_as_well(tmp_path: Path, mode: str) -> Non
     snapshot = load(table.store)
     (body,) = [dict(one) for one in snapshot.files("add", ("path",))]  # type: ignore[arg-type]
     with pytest.raises(CorruptLog, match="it has int32 where the table has bool"):
-        LocalEngine().rewrite_files(Files(snapshot).places, rewrite_target(snapshot), [body])
+        LocalEngine().rewrite_files(
+            snapshot.store, Files(snapshot).places, rewrite_target(snapshot), [body]
+        )
 
 
 @pytest.mark.parametrize(
@@ -339,7 +341,9 @@ def test_values_that_would_change_are_not_rewritten(tmp_path: Path, data: Any, k
     store = one_file(tmp_path, data, kind)
     (body,) = [dict(one) for one in load(store).files("add", ("path",))]  # type: ignore[arg-type]
     with pytest.raises(CorruptLog, match="cannot be rewritten"):
-        LocalEngine().rewrite_files(Files(load(store)).places, rewrite_target(load(store)), [body])
+        LocalEngine().rewrite_files(
+            store, Files(load(store)).places, rewrite_target(load(store)), [body]
+        )
 
 
 def test_broken_pages_are_the_old_files_fault(place: Path) -> None:

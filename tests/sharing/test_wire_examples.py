@@ -17,7 +17,7 @@ import pytest
 from deltacli.delta.schema import parse_schema
 from deltacli.sharing.capabilities import Capabilities, parse_capabilities
 from deltacli.sharing.hints import read_hints
-from deltacli.sharing.profile import Profile
+from deltacli.sharing.profile import Bearer, Profile
 from deltacli.sharing.server.config import Config, SchemaEntry, ShareEntry, TableEntry
 from deltacli.sharing.server.lines import told_schema
 from deltacli.storage.local import LocalStore
@@ -331,7 +331,7 @@ def test_json_predicates_for_filtering(tree: Any) -> None:
 
 def test_the_profile_file() -> None:
     expires_ms = int(datetime(2021, 11, 12, 0, 12, 29, tzinfo=UTC).timestamp() * 1000)
-    profile = Profile("https://sharing.delta.io/delta-sharing/", "<token>", expires_ms)
+    profile = Profile("https://sharing.delta.io/delta-sharing/", Bearer("<token>"), expires_ms)
     assert json.loads(profile.text) == {
         "shareCredentialsVersion": 1,
         "endpoint": "https://sharing.delta.io/delta-sharing/",

@@ -63,7 +63,9 @@ def rows_of(snapshot: Snapshot) -> list[dict[str, Any]]:
 def rewrite(snapshot: Snapshot, engine: Engine) -> list[Json]:
     """Write all live files anew and commit it; the new adds."""
     adds = live(snapshot)
-    written = engine.rewrite_files(Files(snapshot).places, rewrite_target(snapshot), adds)
+    written = engine.rewrite_files(
+        snapshot.store, Files(snapshot).places, rewrite_target(snapshot), adds
+    )
     actions: list[Any] = []
     for old, new in zip(adds, written, strict=True):
         actions += replacement(old, new, NOW_MS)
@@ -237,7 +239,9 @@ def test_a_vector_that_does_not_add_up_is_an_error(
     vector = dict(adds[0]["deletionVector"], cardinality=5)
     broken = [{**adds[0], "deletionVector": vector}]
     with pytest.raises(CorruptLog):
-        engine().rewrite_files(Files(snapshot).places, rewrite_target(snapshot), broken)
+        engine().rewrite_files(
+            snapshot.store, Files(snapshot).places, rewrite_target(snapshot), broken
+        )
 
 
 def test_a_new_name_lies_beside_the_old_one() -> None:
