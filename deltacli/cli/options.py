@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from deltacli.errors import UsageError
 from deltacli.render.formats import FindingsFormat, Format
 
 TableArg = Annotated[
@@ -202,3 +203,11 @@ def _with_formats(parameter: inspect.Parameter, formats: type[StrEnum]) -> inspe
         return parameter
     (option,) = parameter.annotation.__metadata__
     return parameter.replace(annotation=Annotated[formats, option], default=formats("auto"))
+
+
+def column_names(text: str | None) -> tuple[str, ...] | None:
+    """The names of `--columns`."""
+    names = None if text is None else tuple(one.strip() for one in text.split(","))
+    if names is not None and not all(names):
+        raise UsageError("--columns has an empty name", hint="write --columns id,total")
+    return names

@@ -53,12 +53,21 @@ COMMANDS: tuple[CommandRow, ...] = (
         "Share",
         "Grant or take back shares.",
     ),
+    CommandRow("share shares", "share_shares", "Share", "List the shares of a profile."),
+    CommandRow("share schemas", "share_schemas", "Share", "List the schemas of a share."),
+    CommandRow("share tables", "share_tables", "Share", "List the tables of a profile."),
+    CommandRow("share version", "share_version", "Share", "Show a shared table's version."),
+    CommandRow("share metadata", "share_metadata", "Share", "Show a shared table's schema."),
+    CommandRow("share files", "share_files", "Share", "List a shared table's files."),
+    CommandRow("share changes", "share_changes", "Share", "Show what commits changed."),
+    CommandRow("share head", "share_head", "Share", "Show some rows of a shared table."),
+    CommandRow("share download", "share_download", "Share", "Copy a shared table to a folder."),
     CommandRow("completion", "completion", "Set up", "Print the completion script of a shell."),
     CommandRow("doctor", "doctor", "Set up", "Show versions, engines and storage drivers."),
 )
 BY_NAME = {row.name: row for row in COMMANDS}
 GROUPS: tuple[GroupRow, ...] = (
-    GroupRow("share", "Share", "Share tables by the Delta Sharing protocol."),
+    GroupRow("share", "Share", "Share tables, and read those of others, by Delta Sharing."),
     GroupRow("share recipient", "Share", "Look after those who may read shared tables."),
 )
 GROUP_BY_NAME = {row.name: row for row in GROUPS}

@@ -194,6 +194,12 @@ CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = (
     "_commit_version",
     "_commit_timestamp",
 )
+# What changed rows have besides the table's own columns.
+CHANGE_FIELDS = (
+    Field(CHANGE_TYPE, Primitive("string"), True),
+    Field(COMMIT_VERSION, Primitive("long"), True),
+    Field(COMMIT_TIMESTAMP, Primitive("timestamp"), True),
+)
 
 
 def changes_of_commit(

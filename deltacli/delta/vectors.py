@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.paths import file_location
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _DIGITS = {character: position for position, character in enumerate(_Z85)}
@@ -25,6 +28,24 @@ def z85_decode(text: str) -> bytes:
         # Some writers' texts run over here; the reference implementation drops what is above.
         decoded += (number & 0xFFFFFFFF).to_bytes(4, "big")
     return bytes(decoded)
+
+
+def z85_encode(content: bytes) -> str:
+    """The Z85 text of bytes, a multiple of four of them."""
+    text = ""
+    for start in range(0, len(content), 4):
+        number = int.from_bytes(content[start : start + 4], "big")
+        digits = ""
+        for _ in range(5):
+            number, digit = divmod(number, 85)
+            digits = _Z85[digit] + digits
+        text += digits
+    return text
+
+
+def relative_vector(descriptor: Mapping[str, Any], file_id: UUID) -> dict[str, Any]:
+    """The descriptor of a vector whose file lies in the table, named by a UUID."""
+    return {**descriptor, "storageType": "u", "pathOrInlineDv": z85_encode(file_id.bytes)}
 
 
 def vector_path(descriptor: Mapping[str, Any]) -> str | None:

@@ -29,10 +29,14 @@ def read_rows(files: Files, chosen: Iterable[ScanFile], wanted: Struct) -> Itera
     """The rows of the chosen files as record batches of the wanted columns."""
     mode = files.snapshot.setting("delta.columnMapping.mode")
     partitions = set(files.snapshot.metadata.partition_columns)
-    schema = pa.schema([pa.field(one.name, arrow_type(one.type)) for one in wanted.fields])
+    schema = arrow_schema(wanted)
     for one in chosen:
         for batch in _file_rows(files, one, wanted, partitions, mode):
             yield pa.RecordBatch.from_arrays(batch, schema=schema)
+
+
+def arrow_schema(schema: Struct) -> Any:
+    return pa.schema([pa.field(one.name, arrow_type(one.type)) for one in schema.fields])
 
 
 def _file_rows(

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from deltacli.delta.partitions import logical_partition_values, physical_partition_columns
+from deltacli.delta.scan import TableVersion
 from deltacli.delta.schema import Struct, maps_columns
-from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.vectors import vector_location
 
 
@@ -23,7 +23,7 @@ class FileNames:
     mapped_schema: Struct | None
 
     @staticmethod
-    def of(snapshot: Snapshot) -> FileNames:
+    def of(snapshot: TableVersion) -> FileNames:
         return FileNames(
             snapshot.store.location,
             snapshot.metadata.partition_columns,

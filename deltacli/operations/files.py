@@ -76,7 +76,7 @@ def _batch_rows(batch: FileBatch, names: FileNames, wanted: tuple[str, ...]) -> 
 
 def file_row(body: Mapping[str, Any], names: FileNames) -> Row:
     """One add action as a row."""
-    records, stats = _statistics(body, names)
+    records, stats = statistics(body, names)
     return {
         "path": body["path"],
         "location": file_location(names.location, body["path"]),
@@ -93,7 +93,7 @@ def file_row(body: Mapping[str, Any], names: FileNames) -> Row:
     }
 
 
-def _statistics(body: Mapping[str, Any], names: FileNames) -> tuple[int | None, Any]:
+def statistics(body: Mapping[str, Any], names: FileNames) -> tuple[int | None, Any]:
     """numRecords and the statistics by logical names, every number as it stands in the log."""
     text, schema = body.get("stats"), names.mapped_schema
     if not isinstance(text, str):

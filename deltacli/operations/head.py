@@ -20,9 +20,8 @@ from deltacli.delta.predicates import (
     columns_of,
     parse_condition,
 )
-from deltacli.delta.scan import Files, ScanFile, chosen_columns
+from deltacli.delta.scan import Files, ScanFile, TableVersion, chosen_columns
 from deltacli.delta.schema import Array, DataType, Field, Map, Struct
-from deltacli.delta.snapshot import Snapshot
 from deltacli.errors import UsageError
 from deltacli.local.filters import holds
 from deltacli.local.scan import read_rows
@@ -57,14 +56,18 @@ class HeadPlan:
     reason: str
 
 
+# All rows of a plan's files, by a session.
+FrameOf = Callable[[Any, HeadPlan], Any]
+
+
 def plan_head(
-    snapshot: Snapshot, request: HeadRequest, engine: str, options: Mapping[str, str]
+    snapshot: TableVersion, request: HeadRequest, engine: str, options: Mapping[str, str]
 ) -> HeadPlan:
     """Decide who reads; files whose partition values rule them out are left alone."""
     files = Files(snapshot, options)
     wanted = chosen_columns(files.schema, request.columns)
     try:
-        condition = _condition(files.schema, wanted, request.where)
+        condition = condition_of(files.schema, wanted, request.where)
     except (NotSimple, NoArrowType) as error:
         if engine == "local":
             raise UsageError(
@@ -87,26 +90,30 @@ def plan_head(
     return HeadPlan(files, request, wanted, matching, condition, "local", "no Spark is needed")
 
 
-def show_head(plan: HeadPlan, settings: Callable[[], SparkSettings]) -> Listing:
-    """The rows, read as they are asked for."""
+def show_head(
+    plan: HeadPlan, settings: Callable[[], SparkSettings], frame: FrameOf | None = None
+) -> Listing:
+    """The rows, read as they are asked for. `frame` makes all of them for Spark."""
     names = tuple(one.name for one in plan.wanted.fields)
-    rows = _by_spark(plan, settings()) if plan.engine == "spark" else _rows(_locally(plan))
+    rows = _by_spark(plan, settings(), frame) if plan.engine == "spark" else rows_of(_locally(plan))
     return Listing(rows, names, names, "rows")
 
 
-def _condition(schema: Struct, wanted: Struct, text: str | None) -> Condition | None:
+def condition_of(schema: Struct, wanted: Struct, text: str | None) -> Condition | None:
     """The condition if it can be decided here, tried on no rows. Raises NotSimple, NoArrowType."""
     for field in wanted.fields:
         arrow_type(field.type)
     if text is None:
         return None
     condition = parse_condition(text)
-    holds(condition, _no_rows(_searched(schema, wanted, condition)))
+    holds(condition, _no_rows(searched_columns(schema, wanted, condition)))
     return condition
 
 
-def _searched(schema: Struct, wanted: Struct, condition: Condition) -> Struct:
+def searched_columns(schema: Struct, wanted: Struct, condition: Condition | None) -> Struct:
     """The wanted columns and those that the condition looks at."""
+    if condition is None:
+        return wanted
     asked = {column.path[0].lower() for column in columns_of(condition)}
     names = {one.name for one in wanted.fields}
     more = [one for one in schema.fields if one.name.lower() in asked and one.name not in names]
@@ -125,9 +132,7 @@ def _locally(plan: HeadPlan) -> Iterator[Any]:
     if left <= 0:
         return
     names = [one.name for one in plan.wanted.fields]
-    searched = plan.wanted
-    if plan.condition is not None:
-        searched = _searched(plan.files.schema, plan.wanted, plan.condition)
+    searched = searched_columns(plan.files.schema, plan.wanted, plan.condition)
     for batch in read_rows(plan.files, plan.chosen, searched):
         rows = batch
         if plan.condition is not None:
@@ -146,20 +151,23 @@ def _has_spark() -> bool:
     return find_spec("pyspark") is not None
 
 
-def _by_spark(plan: HeadPlan, settings: SparkSettings) -> Iterator[Row]:
+def _by_spark(plan: HeadPlan, settings: SparkSettings, frame_of: FrameOf | None) -> Iterator[Row]:
     from deltacli.spark.progress import watched
     from deltacli.spark.scan import scan
     from deltacli.spark.session import open_session, spark_errors
 
     spark = open_session(settings)
     with watched(spark.sparkContext, settings.on_tasks), spark_errors():
-        frame = scan(spark, plan.files, list(plan.chosen))
+        if frame_of is None:
+            frame = scan(spark, plan.files, list(plan.chosen))
+        else:
+            frame = frame_of(spark, plan)
         if plan.request.where is not None:
             frame = frame.where(plan.request.where)
         chosen = [_selected(one) for one in plan.wanted.fields]
         rows = frame.selectExpr(*chosen).limit(plan.request.limit).toArrow()
     variants = [one.name for one in plan.wanted.fields if _has_variant(one.type)]
-    for row in _rows(iter(rows.to_batches())):
+    for row in rows_of(iter(rows.to_batches())):
         told = {name: Verbatim(row[name]) for name in variants if row[name] is not None}
         yield {**row, **told}
 
@@ -181,7 +189,7 @@ def _has_variant(data_type: DataType) -> bool:
     return data_type.name == "variant"
 
 
-def _rows(batches: Iterator[Any]) -> Iterator[Row]:
+def rows_of(batches: Iterator[Any]) -> Iterator[Row]:
     for batch in batches:
         names = batch.schema.names
         columns = [_values(column) for column in batch.columns]

@@ -58,6 +58,10 @@ _KEPT = {
 }
 
 
+_NO_TREE = (TypeError, ValueError, ArithmeticError)
+_NO_TREE_TEXT = "the JSON is no tree of operations"
+
+
 class BadHint(ValueError):
     """A hint that is not used; the message says why."""
 
@@ -89,14 +93,26 @@ def read_hints(sql: Sequence[str], tree: Any, schema: Struct) -> Hints:
             conditions.append(_of_json(tree, schema))
         except BadHint as error:
             skipped.append(str(error))
-        except (TypeError, ValueError, ArithmeticError):
+        except _NO_TREE:
             # Whatever somebody sends as a hint, it is no reason to fail.
-            skipped.append("the JSON is no tree of operations")
+            skipped.append(_NO_TREE_TEXT)
     try:
         _check_size(Both(True, tuple(conditions)))
     except BadHint as error:
         return Hints((), (*skipped, str(error)))
     return Hints(tuple(conditions), tuple(skipped))
+
+
+def check_json_hint(text: str, schema: Struct) -> None:
+    """Raise BadHint for a JSON hint that servers would pass over."""
+    try:
+        condition = _of_json(text, schema)
+    except BadHint:
+        raise
+    except _NO_TREE:
+        raise BadHint(_NO_TREE_TEXT) from None
+    if condition == _UNKNOWN:
+        raise BadHint("it compares nothing that a server knows of: check names and value types")
 
 
 def _of_sql(text: str, schema: Struct) -> Condition:
@@ -106,7 +122,7 @@ def _of_sql(text: str, schema: Struct) -> Condition:
         raise BadHint(f"the SQL is not understood: {error}") from None
     _check_size(condition)
     for column in columns_of(condition):
-        if _field(schema, column.path) is None:
+        if field_at(schema, column.path) is None:
             raise BadHint("the SQL names no column of the table")
     return _certain(condition)
 
@@ -221,7 +237,7 @@ class _Reader:
     def column(self, name: str) -> tuple[Column, str] | None:
         """The one column that a name can mean, with its type; None if there is none such."""
         paths = [(name,)] + ([tuple(name.split("."))] if "." in name else [])
-        found = [(path, _field(self.schema, path)) for path in paths]
+        found = [(path, field_at(self.schema, path)) for path in paths]
         known = [(path, field) for path, field in found if field is not None]
         if len(known) != 1:
             return None
@@ -240,7 +256,7 @@ def _exactly(children: list[Any], count: int) -> list[Any]:
     return children
 
 
-def _field(schema: Struct, path: tuple[str, ...]) -> Field | None:
+def field_at(schema: Struct, path: tuple[str, ...]) -> Field | None:
     """The field at a path of names, in any case; None if there is not exactly one."""
     field = None
     inside: Any = schema
@@ -293,4 +309,4 @@ def _literal(text: Any, kind: str) -> Any:
     return text
 
 
-__all__ = ["BadHint", "Hints", "read_hints"]
+__all__ = ["BadHint", "Hints", "check_json_hint", "field_at", "read_hints"]

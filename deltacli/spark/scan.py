@@ -21,9 +21,7 @@ from deltacli.delta.arrow_types import arrow_type
 from deltacli.delta.history import file_times, find_action, in_commit_times, stamp_of
 from deltacli.delta.predicates import NotSimple, parse_condition
 from deltacli.delta.scan import (
-    CHANGE_TYPE,
-    COMMIT_TIMESTAMP,
-    COMMIT_VERSION,
+    CHANGE_FIELDS,
     Files,
     Rows,
     ScanFile,
@@ -55,11 +53,6 @@ _LEGAL = frozenset(
 # Java encodes control characters and spaces beyond ASCII, and leaves all others.
 _ENCODED = ("Cc", "Cs", "Zs", "Zl", "Zp")
 _FILE, _ENTRY, _BLOCK, _WORDS, _ROWS = (f"__deltacli_{name}" for name in "febwr")
-_CHANGES = (
-    Field(CHANGE_TYPE, Primitive("string"), True),
-    Field(COMMIT_VERSION, Primitive("long"), True),
-    Field(COMMIT_TIMESTAMP, Primitive("timestamp"), True),
-)
 
 
 def read(
@@ -127,12 +120,12 @@ def read_changes(
         own_feed, own = changes_of_commit(files, version, stamp, parse_lines(content))
         feed += own_feed
         changed += own
-    rows = scan(spark, files, changed, constants=_CHANGES)
+    rows = scan(spark, files, changed, constants=CHANGE_FIELDS)
     if not feed:
         return rows
     # Change data files say themselves what happened to each row.
-    own_type = Struct((*files.schema.fields, _CHANGES[0]))
-    told = scan(spark, files, feed, schema=own_type, constants=_CHANGES[1:])
+    own_type = Struct((*files.schema.fields, CHANGE_FIELDS[0]))
+    told = scan(spark, files, feed, schema=own_type, constants=CHANGE_FIELDS[1:])
     return rows.unionByName(told)
 
 

@@ -16,9 +16,9 @@ from deltacli.cli.options import (
     SparkConfOpt,
     SparkMasterOpt,
     TableArg,
+    column_names,
 )
 from deltacli.cli.session import Session
-from deltacli.errors import UsageError
 
 EXAMPLES = (
     ("deltacli head ./orders", "ten rows, as the table has them"),
@@ -60,12 +60,9 @@ def head(
     from deltacli.operations.head import HeadRequest, plan_head, show_head
 
     session = Session(options, EngineWish.of(engine, spark_master, spark_conf))
-    names = None if columns is None else tuple(one.strip() for one in columns.split(","))
-    if names is not None and not all(names):
-        raise UsageError("--columns has an empty name", hint="write --columns id,total")
     snapshot = session.snapshot(table, at, allow_catalog_managed=allow_catalog_managed)
     session.warn(snapshot.warnings)
-    request = HeadRequest(limit, names, where)
+    request = HeadRequest(limit, column_names(columns), where)
     plan = plan_head(snapshot, request, session.wish.choice.value, session.storage_options)
     session.explain(f"rows are read by the {plan.engine} engine: {plan.reason}")
     session.show(show_head(plan, session.spark_settings))

@@ -197,6 +197,7 @@ class Http:
         content = self._content(answer, found, request.most_bytes, place)
         size = content.tell()
         content.seek(0)
+        answer.close()
         if answer.will_close:
             connection.close()
         return Reply(answer.status, found, content, size)

@@ -13,13 +13,13 @@ from deltacli.delta.features import check_readable
 from deltacli.delta.properties import read_tolerantly
 from deltacli.delta.scan import Files, ScanFile, changes_of_commit
 from deltacli.delta.schema import BadSchema, Struct, parse_schema
-from deltacli.errors import DeltaCliError, Refused, StorageError
+from deltacli.errors import Refused, StorageError
 from deltacli.sharing.client.address import TableAddress
 from deltacli.sharing.client.answer import Answer
 from deltacli.sharing.client.http import BadAnswer
 from deltacli.sharing.client.messages import Definition, FileLine
 from deltacli.sharing.client.server import At, Query, Range, SharingServer
-from deltacli.sharing.client.store import SharedStore
+from deltacli.sharing.client.store import Renew, SharedStore
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,10 @@ def open_version(server: SharingServer, table: TableAddress, query: Query) -> Sh
     query = replace(query, wants_refresh=query.at == At())
     answer = server.query(table, query)
     again = _Again(server, table, query, answer.version, answer.refresh_token)
+    return as_version(server, answer, again)
+
+
+def as_version(server: SharingServer, answer: Answer, again: Renew | None = None) -> SharedVersion:
     return SharedVersion(
         SharedStore(server.http, again),
         answer.protocol.protocol,
@@ -117,6 +121,10 @@ class SharedChanges:
     protocol: Protocol
     newest: Definition
     answer: Answer
+
+    @property
+    def schema(self) -> Struct:
+        return schema_of(self.newest.metadata)
 
     def commits(self) -> Iterator[tuple[Definition, int, list[FileLine]]]:
         yield from commits_of(self.answer)
@@ -178,9 +186,9 @@ def open_changes(server: SharingServer, table: TableAddress, asked: Range) -> Sh
 
 
 __all__ = [
-    "DeltaCliError",
     "SharedChanges",
     "SharedVersion",
+    "as_version",
     "commits_of",
     "open_changes",
     "open_version",

@@ -1,0 +1,46 @@
+"""`deltacli share schemas`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deltacli.cli.options import CommonOptions
+from deltacli.cli.recipient import (
+    DEFAULT_TIMEOUT,
+    AllowHttpOpt,
+    ProfileOpt,
+    TimeoutOpt,
+    named,
+    open_server,
+)
+from deltacli.cli.session import Session
+
+EXAMPLES = (
+    ("deltacli share schemas sales --profile acme.share", ""),
+    ("deltacli share schemas acme.share#sales", "the same"),
+)
+
+
+def share_schemas(
+    options: CommonOptions,
+    share: Annotated[
+        str,
+        typer.Argument(
+            metavar="SHARE",
+            help="A share, or with its profile: me.share#sales.",
+            show_default=False,
+        ),
+    ],
+    profile: ProfileOpt = None,
+    allow_http: AllowHttpOpt = False,
+    timeout: TimeoutOpt = DEFAULT_TIMEOUT,
+) -> None:
+    """List the schemas of a share."""
+    from deltacli.operations.share_client import list_schemas
+
+    session = Session(options)
+    profile, name = named(share, profile)
+    server = open_server(session, profile, allow_http=allow_http, timeout=timeout)
+    session.show(list_schemas(server, name))

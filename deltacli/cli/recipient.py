@@ -1,0 +1,153 @@
+"""What the commands of a recipient have in common: the profile, and how a server is asked."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.session import Session
+from deltacli.errors import UsageError
+from deltacli.units import iso_time, parse_duration, parse_instant
+
+if TYPE_CHECKING:
+    from deltacli.sharing.client.address import TableAddress
+    from deltacli.sharing.client.server import At, SharingServer
+
+ProfileOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        envvar="DELTACLI_PROFILE",
+        metavar="FILE",
+        help="The profile that the provider gave: a file, a URL, or - for standard input.",
+        show_default=False,
+    ),
+]
+SharedTableArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="share.schema.table, or with its profile: me.share#share.schema.table.",
+        show_default=False,
+    ),
+]
+AllowHttpOpt = Annotated[
+    bool,
+    typer.Option("--allow-http", help="Send the profile's credentials without TLS."),
+]
+TimeoutOpt = Annotated[
+    str,
+    typer.Option(
+        "--timeout",
+        metavar="DURATION",
+        help="How long to wait for a silent server, and to go on asking one that fails.",
+    ),
+]
+DEFAULT_TIMEOUT = "2m"
+
+
+class ResponseFormat(StrEnum):
+    AUTO = "auto"
+    PARQUET = "parquet"
+    DELTA = "delta"
+
+
+ResponseFormatOpt = Annotated[
+    ResponseFormat,
+    typer.Option("--format", help="The response format to ask for; auto lets the server choose."),
+]
+PageSizeOpt = Annotated[
+    int | None,
+    typer.Option(
+        "--page-size",
+        metavar="N",
+        min=1,
+        max=2**31 - 1,
+        help="Ask for the files in pages of so many.",
+        show_default=False,
+    ),
+]
+SharedAtOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="V|TIME",
+        help="A version (42), a time (2026-01-31, 2026-01-31T10:00+01:00) or an age "
+        "(3 days ago, 12h, yesterday), where history is shared.",
+        show_default=False,
+    ),
+]
+WhereOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="SQL",
+        help="Only rows for which this is true; the server is told what it can use of it.",
+        show_default=False,
+    ),
+]
+
+
+def open_server(
+    session: Session,
+    profile: str | None,
+    *,
+    allow_http: bool,
+    timeout: str,
+    response_format: ResponseFormat = ResponseFormat.AUTO,
+    page_size: int | None = None,
+) -> SharingServer:
+    """The server of a profile; what is to be said of the profile is said."""
+    from deltacli.sharing.client.http import Http, Patience
+    from deltacli.sharing.client.server import BOTH, SharingServer
+    from deltacli.sharing.profile import load_profile, profile_warnings
+
+    if not profile:
+        raise UsageError(
+            "no profile is named",
+            hint="--profile FILE, DELTACLI_PROFILE, or FILE#share.schema.table",
+        )
+    seconds = parse_duration(timeout) / 1000
+    if not 0.1 <= seconds <= 86_400:
+        raise UsageError("--timeout is between 100 ms and a day", hint="write it as 30s or 2m")
+    loaded = load_profile(profile, session.storage_options, allow_http=allow_http)
+    session.warn(profile_warnings(loaded, profile, session.now_ms))
+    session.explain(f"the server is at {loaded.endpoint}")
+    http = Http(Patience(seconds, seconds), on_wait=session.explain)
+    chosen = response_format
+    formats = BOTH if chosen is ResponseFormat.AUTO else (chosen.value,)
+    return SharingServer(loaded, http, formats=formats, page_size=page_size)
+
+
+def named_table(text: str, profile: str | None) -> tuple[str | None, TableAddress]:
+    """The profile and the names of a table's address; a profile in it comes first."""
+    from deltacli.sharing.client.address import parse_table, split_address
+
+    own, name = split_address(text)
+    return own or profile, parse_table(name)
+
+
+def named(text: str, profile: str | None) -> tuple[str | None, str]:
+    """The profile and the name of a share's address."""
+    from deltacli.sharing.client.address import split_address
+
+    own, name = split_address(text)
+    return own or profile, name
+
+
+def shared_at(session: Session, text: str | None, option: str = "--at") -> At:
+    """A version or a time as a server takes it."""
+    from deltacli.sharing.client.server import At
+
+    if text is None:
+        return At()
+    if re.fullmatch(r"v?[0-9]{1,19}", text):
+        version = int(text.removeprefix("v"))
+        if version >= 2**63:
+            raise UsageError(f"{option} {text} is no version", hint="versions have 63 bits")
+        return At(version=version)
+    instant = parse_instant(text, zone=session.zone, now_ms=session.now_ms)
+    return At(timestamp=iso_time(instant))

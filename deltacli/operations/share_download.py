@@ -1,0 +1,301 @@
+"""`share download`: a shared version as a table, or as plain Parquet files, on this machine.
+
+Everything is written beside the target and renamed at the end: it is there whole, or not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from deltacli.delta import json_text
+from deltacli.delta.engine import Want
+from deltacli.delta.paths import LOG, commit_name
+from deltacli.delta.predicates import Condition
+from deltacli.delta.scan import Files, ScanFile, chosen_columns
+from deltacli.delta.schema import Struct
+from deltacli.delta.snapshot import load_snapshot
+from deltacli.delta.vectors import relative_vector
+from deltacli.errors import CorruptLog, StorageError, UsageError
+from deltacli.local.engine import LocalEngine
+from deltacli.local.filters import holds
+from deltacli.local.scan import arrow_schema, read_rows
+from deltacli.operations.head import condition_of, searched_columns
+from deltacli.operations.records import Document
+from deltacli.operations.share_client import Wish, open_wished
+from deltacli.sharing.client.address import TableAddress
+from deltacli.sharing.client.messages import FileLine, Source
+from deltacli.sharing.client.rows import SharedVersion
+from deltacli.sharing.client.server import At, SharingServer
+from deltacli.storage.local import LocalStore
+
+FIELDS = ("table", "version", "location", "kind", "numFiles", "sizeInBytes", "numRecords")
+DELTA, PARQUET = "delta", "parquet"
+_THREADS = 8
+_PIECE = 8 << 20
+# Names that are no danger to any file system, and are not hidden from readers.
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
+
+OnFile = Callable[[str, int, int, int], None]
+
+
+@dataclass(frozen=True)
+class Download:
+    """What is to be written where. `wanted` and `condition` count for Parquet files only."""
+
+    table: TableAddress
+    version: SharedVersion
+    target: str
+    kind: str
+    lines: tuple[FileLine, ...]
+    wanted: Struct
+    condition: Condition | None
+
+    @property
+    def size(self) -> int:
+        return sum(line.data.size or 0 for line in self.lines)
+
+
+def check_target(target: str) -> None:
+    """Raise what would keep a folder from being made."""
+    above = os.path.dirname(os.path.abspath(target))
+    if os.path.lexists(target):
+        raise UsageError(f"{target} exists already", hint="name a folder that is still to be made")
+    if not os.path.isdir(above) or not os.access(above, os.W_OK):
+        raise StorageError(
+            f"cannot write {target}", hint="check the place and its permissions", location=target
+        )
+
+
+def plan_download(
+    server: SharingServer,
+    table: TableAddress,
+    at: At,
+    target: str,
+    kind: str,
+    *,
+    columns: tuple[str, ...] | None = None,
+    where: str | None = None,
+) -> Download:
+    """Ask for the files. A table has all its rows and columns; plain files may have less."""
+    check_target(target)
+    if kind == DELTA and (columns is not None or where is not None):
+        raise UsageError(
+            "a downloaded table has all rows and columns",
+            hint="--as parquet can leave some out",
+        )
+    version, condition = open_wished(server, table, at, Wish(where))
+    wanted = chosen_columns(version.schema, columns)
+    if kind == PARQUET:
+        condition = condition_of(version.schema, wanted, where)
+    lines = tuple(line for line in version.lines() if line.action == "add")
+    return Download(table, version, target, kind, lines, wanted, condition)
+
+
+def apply_download(plan: Download, now_ms: int, on_file: OnFile | None = None) -> Document:
+    """Write the files and give them their place."""
+    for line in plan.lines:
+        plan.version.store.take(line)
+    beside = f"{os.path.abspath(plan.target)}.{os.urandom(8).hex()}.part"
+    try:
+        os.mkdir(beside)
+        told = _write_table if plan.kind == DELTA else _write_rows
+        files, size, records = told(plan, beside, now_ms, on_file or (lambda *_: None))
+        check_target(plan.target)
+        os.rename(beside, plan.target)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {plan.target}: {error.strerror or error}",
+            hint="check the place and the space there",
+            location=plan.target,
+        ) from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return Document(
+        {
+            "table": str(plan.table),
+            "version": plan.version.version,
+            "location": plan.target,
+            "kind": plan.kind,
+            "numFiles": files,
+            "sizeInBytes": size,
+            "numRecords": records,
+        },
+        "download",
+    )
+
+
+# -- a table -----------------------------------------------------------------------------
+
+
+def _write_table(
+    plan: Download, folder: str, now_ms: int, on_file: OnFile
+) -> tuple[int, int, int | None]:
+    """The files as they are, and a log of one commit (seed: API Response Format in Delta)."""
+    sources: dict[str, Source] = {}
+    adds = []
+    for line in plan.lines:
+        name = _name(line.id, ".parquet")
+        sources[name] = line.data
+        body = {**line.body, "path": name, "dataChange": True}
+        for private in ("tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider"):
+            body.pop(private, None)
+        if line.vector is not None:
+            vector = _vector_id(line.vector)
+            sources[f"deletion_vector_{vector}.bin"] = line.vector
+            body["deletionVector"] = relative_vector(body["deletionVector"], vector)
+        adds.append(body)
+    _fetch(plan, folder, sources, on_file)
+    os.mkdir(os.path.join(folder, LOG))
+    with open(os.path.join(folder, LOG, commit_name(0)), "wb") as log:
+        for action in _head(plan, now_ms):
+            log.write(json_text.dump(action) + b"\n")
+        for body in adds:
+            log.write(json_text.dump({"add": body}) + b"\n")
+    made = load_snapshot(LocalStore(folder), LocalEngine)
+    totals = made.totals(frozenset((Want.FILES, Want.RECORDS, Want.VECTORS)), now_ms)
+    if (totals.files, totals.bytes) != (len(adds), plan.size):
+        raise CorruptLog(
+            f"the server told {len(adds)} files, of which {totals.files} make up a table",
+            hint="it told some twice; tell its provider",
+        )
+    records = None if totals.without_records else totals.records - totals.deleted_records
+    return totals.files, totals.bytes, records
+
+
+def _head(plan: Download, now_ms: int) -> Iterator[Mapping[str, Any]]:
+    protocol, metadata = plan.version.protocol, plan.version.metadata
+    told: dict[str, Any] = {
+        "minReaderVersion": protocol.min_reader_version,
+        "minWriterVersion": protocol.min_writer_version,
+    }
+    if protocol.reader_features is not None:
+        told["readerFeatures"] = list(protocol.reader_features)
+    if protocol.writer_features is not None:
+        told["writerFeatures"] = list(protocol.writer_features)
+    yield {
+        "commitInfo": {
+            "timestamp": now_ms,
+            "operation": "DOWNLOAD",
+            "operationParameters": {
+                "table": str(plan.table),
+                "version": str(plan.version.version),
+            },
+            "engineInfo": "deltacli",
+        }
+    }
+    yield {"protocol": told}
+    yield {
+        "metaData": {
+            "id": metadata.id,
+            "name": metadata.name,
+            "description": metadata.description,
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": metadata.schema_string,
+            "partitionColumns": list(metadata.partition_columns),
+            "configuration": dict(metadata.configuration),
+            "createdTime": metadata.created_time or now_ms,
+        }
+    }
+
+
+def _fetch(plan: Download, folder: str, sources: Mapping[str, Source], on_file: OnFile) -> None:
+    """Copy files from their URLs, several at a time."""
+
+    def copy(item: tuple[str, Source]) -> int:
+        name, source = item
+        with (
+            plan.version.store.open(source.place) as file,
+            open(os.path.join(folder, name), "xb") as target,
+        ):
+            while piece := file.read(_PIECE):
+                target.write(piece)
+            return target.tell()
+
+    done, size = 0, 0
+    for copied in _several(copy, list(sources.items())):
+        done, size = done + 1, size + copied
+        on_file("files", done, len(sources), size)
+
+
+def _several(work: Callable[[Any], Any], items: list[Any]) -> Iterator[Any]:
+    """The results in order; after a failure nothing more is begun."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        jobs = [pool.submit(work, one) for one in items]
+        try:
+            for one in jobs:
+                yield one.result()
+        except BaseException:
+            for one in jobs:
+                one.cancel()
+            raise
+
+
+def _name(file_id: str, suffix: str) -> str:
+    """A file's name: its id, or a hash of an id that is no name."""
+    if not _PLAIN.fullmatch(file_id):
+        file_id = hashlib.sha256(file_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return file_id + suffix
+
+
+def _vector_id(source: Source) -> uuid.UUID:
+    digest = hashlib.sha256(source.place.encode("utf-8", "surrogatepass")).digest()
+    return uuid.UUID(bytes=digest[:16])
+
+
+# -- rows --------------------------------------------------------------------------------
+
+
+def _write_rows(
+    plan: Download, folder: str, now_ms: int, on_file: OnFile
+) -> tuple[int, int, int | None]:
+    """The rows by the table's names and types: a Parquet file for each that has any."""
+    files = Files(plan.version)
+    scans: Iterator[ScanFile] = (files.of_action(line.body) for line in plan.lines)
+    if plan.condition is not None:
+        scans = files.matching(scans, plan.condition)
+    jobs = list(enumerate(scans))
+    count, size, records = 0, 0, 0
+
+    def write(job: tuple[int, ScanFile]) -> tuple[int, int]:
+        number, one = job
+        path = os.path.join(folder, f"part-{number:05}.parquet")
+        rows = _write_file(plan, files, one, path)
+        return rows, os.path.getsize(path) if rows else 0
+
+    for done, (rows, written) in enumerate(_several(write, jobs), 1):
+        count, size, records = count + bool(rows), size + written, records + rows
+        on_file("files", done, len(jobs), size)
+    return count, size, records
+
+
+def _write_file(plan: Download, files: Files, one: ScanFile, path: str) -> int:
+    from pyarrow import parquet
+
+    searched = searched_columns(files.schema, plan.wanted, plan.condition)
+    names = [field.name for field in plan.wanted.fields]
+    written = 0
+    with parquet.ParquetWriter(path, arrow_schema(plan.wanted)) as writer:
+        for batch in read_rows(files, [one], searched):
+            if plan.condition is not None:
+                batch = batch.filter(pc.fill_null(holds(plan.condition, batch), False))
+            if batch.num_rows:
+                writer.write_batch(batch.select(names))
+                written += batch.num_rows
+    if not written:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+    return written
+
+
+__all__ = ["DELTA", "FIELDS", "PARQUET", "Download", "apply_download", "plan_download"]

@@ -1,0 +1,71 @@
+"""`share head` and `share changes --rows`: rows of shared tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deltacli.delta.scan import CHANGE_FIELDS, chosen_columns
+from deltacli.delta.schema import Struct
+from deltacli.local.scan import read_rows
+from deltacli.operations.head import HeadPlan, HeadRequest, plan_head, rows_of, show_head
+from deltacli.operations.records import Listing
+from deltacli.operations.share_client import Wish, open_wished
+from deltacli.sharing.client.address import TableAddress
+from deltacli.sharing.client.rows import SharedVersion, open_changes
+from deltacli.sharing.client.server import At, Range, SharingServer
+
+if TYPE_CHECKING:
+    from deltacli.spark.session import SparkSettings
+
+
+@dataclass(frozen=True)
+class SharedHeadPlan:
+    """Rows of a shared version, and where Spark would read them again."""
+
+    server: SharingServer
+    table: TableAddress
+    version: SharedVersion
+    plan: HeadPlan
+
+    @property
+    def engine(self) -> str:
+        return self.plan.engine
+
+    @property
+    def reason(self) -> str:
+        return self.plan.reason
+
+
+def plan_shared_head(
+    server: SharingServer, table: TableAddress, at: At, request: HeadRequest, engine: str
+) -> SharedHeadPlan:
+    version, _ = open_wished(server, table, at, Wish(request.where, request.limit))
+    return SharedHeadPlan(server, table, version, plan_head(version, request, engine, {}))
+
+
+def show_shared_head(plan: SharedHeadPlan, settings: Callable[[], SparkSettings]) -> Listing:
+    def frame(spark: Any, _: HeadPlan) -> Any:
+        from deltacli.sharing.datasource import read_version
+
+        return read_version(spark, plan.server, plan.table, plan.version)
+
+    return show_head(plan.plan, settings, frame)
+
+
+def show_changed_rows(server: SharingServer, table: TableAddress, asked: Range) -> Listing:
+    """The rows that commits changed, by the newest columns."""
+    changes = open_changes(server, table, asked)
+    wanted = Struct((*changes.schema.fields, *CHANGE_FIELDS))
+    chosen_columns(wanted, [one.name for one in wanted.fields])
+    names = tuple(one.name for one in wanted.fields)
+
+    def batches() -> Iterator[Any]:
+        for files, one in changes.scan():
+            yield from read_rows(files, [one], wanted)
+
+    return Listing(rows_of(batches()), names, names, "changes")
+
+
+__all__ = ["plan_shared_head", "show_changed_rows", "show_shared_head"]
