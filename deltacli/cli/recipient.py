@@ -140,10 +140,10 @@ def named(text: str, profile: str | None) -> tuple[str | None, str]:
 
 def shared_at(session: Session, text: str | None, option: str = "--at") -> At:
     """A version or a time as a server takes it."""
-    from deltacli.sharing.client.server import At
+    from deltacli.sharing.client.server import NEWEST, At
 
     if text is None:
-        return At()
+        return NEWEST
     if re.fullmatch(r"v?[0-9]{1,19}", text):
         version = int(text.removeprefix("v"))
         if version >= 2**63:

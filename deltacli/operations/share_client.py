@@ -18,6 +18,7 @@ from deltacli.operations.records import Document, Listing, Row
 from deltacli.sharing.client.address import TableAddress
 from deltacli.sharing.client.messages import FileLine
 from deltacli.sharing.client.rows import (
+    SameCommits,
     SharedVersion,
     as_version,
     open_changes,
@@ -227,7 +228,7 @@ def list_added(
     """The files that commits added and removed, as a stream reads them."""
     query = Query(starting_version=first, ending_version=last)
     answer = server.query(table, query)
-    version = as_version(server, answer)
+    version = as_version(answer, SameCommits(server, table, query))
     names = FileNames.of(version)
 
     def rows() -> Iterator[Row]:
@@ -247,8 +248,8 @@ def list_changes(
     names = FileNames.of(changes.as_version(changes.answer.version))
 
     def rows() -> Iterator[Row]:
-        for _, _, lines in changes.commits():
-            for line in lines:
+        for commit in changes.commits():
+            for line in commit.lines:
                 yield _file_row(line, names, None)
 
     return Listing(_counted(rows(), on_files), FILE_FIELDS, _SHOWN_CHANGES, "changes")

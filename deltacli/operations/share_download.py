@@ -148,6 +148,7 @@ def _write_table(
         name = _name(line.id, ".parquet")
         sources[name] = line.data
         body = {**line.body, "path": name, "dataChange": True}
+        body["modificationTime"] = body.get("modificationTime") or now_ms
         for private in ("tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider"):
             body.pop(private, None)
         if line.vector is not None:

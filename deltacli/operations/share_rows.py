@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SharedHeadPlan:
-    """Rows of a shared version, and where Spark would read them again."""
+    """Which rows of a shared version are read, by whom and why."""
 
-    server: SharingServer
-    table: TableAddress
     version: SharedVersion
     plan: HeadPlan
 
@@ -42,14 +40,14 @@ def plan_shared_head(
     server: SharingServer, table: TableAddress, at: At, request: HeadRequest, engine: str
 ) -> SharedHeadPlan:
     version, _ = open_wished(server, table, at, Wish(request.where, request.limit))
-    return SharedHeadPlan(server, table, version, plan_head(version, request, engine, {}))
+    return SharedHeadPlan(version, plan_head(version, request, engine, {}))
 
 
 def show_shared_head(plan: SharedHeadPlan, settings: Callable[[], SparkSettings]) -> Listing:
     def frame(spark: Any, _: HeadPlan) -> Any:
         from deltacli.sharing.datasource import read_version
 
-        return read_version(spark, plan.server, plan.table, plan.version)
+        return read_version(spark, plan.version, plan.plan.files.schema)
 
     return show_head(plan.plan, settings, frame)
 

@@ -23,6 +23,11 @@ def logical_type(schema: Struct) -> StructType:
     return StructType.fromJson(type_tree(_plain(schema, mode="none")))
 
 
+def plain_types(schema: Struct) -> Struct:
+    """The same as a schema of Delta's: the types that Spark has for the columns."""
+    return _plain(schema, mode="none")  # type: ignore[no-any-return]
+
+
 def physical_type(schema: Struct, mode: str) -> StructType:
     """The columns to be asked of Parquet files, by physical name or by field id."""
     from pyspark.sql.types import StructType

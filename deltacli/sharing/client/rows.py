@@ -18,8 +18,8 @@ from deltacli.sharing.client.address import TableAddress
 from deltacli.sharing.client.answer import Answer
 from deltacli.sharing.client.http import BadAnswer
 from deltacli.sharing.client.messages import Definition, FileLine
-from deltacli.sharing.client.server import At, Query, Range, SharingServer
-from deltacli.sharing.client.store import Renew, SharedStore
+from deltacli.sharing.client.server import NEWEST, At, Query, Range, SharingServer
+from deltacli.sharing.client.store import SharedStore
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class SharedVersion:
     metadata: Metadata
     version: int
     lines: Callable[[], Iterable[FileLine]]
+    again: Again
     warnings: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -66,34 +67,35 @@ def schema_of(metadata: Metadata) -> Struct:
 
 def open_version(server: SharingServer, table: TableAddress, query: Query) -> SharedVersion:
     """A version whose files are asked for once, and once more when their URLs have ended."""
-    query = replace(query, wants_refresh=query.at == At())
+    query = replace(query, wants_refresh=query.at == NEWEST)
     answer = server.query(table, query)
-    again = _Again(server, table, query, answer.version, answer.refresh_token)
-    return as_version(server, answer, again)
+    again = SameVersion(server, table, query, answer.version, answer.refresh_token)
+    return as_version(answer, again)
 
 
-def as_version(server: SharingServer, answer: Answer, again: Renew | None = None) -> SharedVersion:
+def as_version(answer: Answer, again: Again) -> SharedVersion:
     return SharedVersion(
-        SharedStore(server.http, again),
+        SharedStore(again.server.http, again),
         answer.protocol.protocol,
         answer.definition.metadata,
         answer.version,
         answer.files,
+        again,
     )
 
 
 @dataclass(frozen=True)
-class _Again:
+class SameVersion:
     """Asks for the same files of the same version."""
 
     server: SharingServer
     table: TableAddress
     query: Query
     version: int
-    refresh_token: str | None
+    refresh_token: str | None = None
 
     def __call__(self) -> Iterable[FileLine]:
-        if self.query.at != At():
+        if self.query.at != NEWEST:
             return self.server.query(self.table, self.query).files()
         query = replace(self.query, wants_refresh=False)
         pinned = replace(query, at=At(version=self.version))
@@ -114,83 +116,132 @@ class _Again:
 
 
 @dataclass(frozen=True)
+class SameCommits:
+    """Asks for the same files that commits added and removed."""
+
+    server: SharingServer
+    table: TableAddress
+    query: Query
+
+    def __call__(self) -> Iterable[FileLine]:
+        return self.server.query(self.table, self.query).files()
+
+
+@dataclass(frozen=True)
+class SameChanges:
+    """Asks for the same changes."""
+
+    server: SharingServer
+    table: TableAddress
+    asked: Range
+
+    def __call__(self) -> Iterable[FileLine]:
+        return self.server.changes(self.table, self.asked).files()
+
+
+Again = SameVersion | SameCommits | SameChanges
+
+
+@dataclass(frozen=True)
 class SharedChanges:
     """What commits changed: for each, in order, the definition in force and its files."""
 
-    store: SharedStore
-    protocol: Protocol
-    newest: Definition
     answer: Answer
+    again: Again
+    store: SharedStore
 
     @property
     def schema(self) -> Struct:
-        return schema_of(self.newest.metadata)
+        return schema_of(self.answer.definition.metadata)
 
-    def commits(self) -> Iterator[tuple[Definition, int, list[FileLine]]]:
-        yield from commits_of(self.answer)
+    def commits(self) -> list[Commit]:
+        return read_commits(self.answer).commits
 
     def scan(self) -> Iterator[tuple[Files, ScanFile]]:
         """The rows that changed, as parts of files, each with how, when and by which commit."""
-        for _, version, lines in self.commits():
-            yield from self.scan_commit(version, lines)
-
-    def scan_commit(self, version: int, lines: Sequence[FileLine]) -> Iterator[Any]:
-        """The same for some files of one commit."""
-        for line in lines:
-            self.store.take(line)
-        files = Files(self.as_version(version))
-        stamp = next((one.timestamp_ms for one in lines if one.timestamp_ms is not None), None)
-        actions: Iterable[tuple[str, Json]] = ((one.action, one.body) for one in lines)
-        feed, changed = changes_of_commit(files, version, stamp, actions)
-        for one in (*feed, *changed):
-            yield files, one
+        for commit in self.commits():
+            files = Files(self.as_version(commit.version))
+            for line in commit.lines:
+                self.store.take(line)
+            for one in changed_files(files, commit.version, commit.lines):
+                yield files, one
 
     def as_version(self, version: int) -> SharedVersion:
-        return SharedVersion(self.store, self.protocol, self.newest.metadata, version, lambda: ())
+        """The newest definition, for the files of any of the commits."""
+        told = self.answer
+        protocol, metadata = told.protocol.protocol, told.definition.metadata
+        return SharedVersion(self.store, protocol, metadata, version, tuple, self.again)
 
 
-def commits_of(answer: Answer) -> Iterator[tuple[Definition, int, list[FileLine]]]:
-    """Files by their versions, ascending, each with the definition that was in force."""
-    definition = answer.definition
+def changed_files(files: Files, version: int, lines: Sequence[FileLine]) -> list[ScanFile]:
+    """The rows that lines about one commit stand for; the store knows their files."""
+    stamp = next((one.timestamp_ms for one in lines if one.timestamp_ms is not None), None)
+    actions: Iterable[tuple[str, Json]] = ((one.action, one.body) for one in lines)
+    feed, changed = changes_of_commit(files, version, stamp, actions)
+    return [*feed, *changed]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The files of one version, by their ids, and the definition that was in force."""
+
+    version: int
+    definition: Definition
+    lines: list[FileLine]
+
+
+@dataclass(frozen=True)
+class Commits:
+    """An answer about several versions, ascending; `definitions` has those of the lines too."""
+
+    definitions: list[Definition]
+    commits: list[Commit]
+
+
+def read_commits(answer: Answer, last: int | None = None) -> Commits:
+    """What an answer tells, up to a version: the end of a range is only a hint to a server."""
     lines: list[FileLine] = []
-    definitions: list[tuple[int, Definition]] = []
+    later: list[tuple[int, Definition]] = []
     for line in answer.lines():
-        if isinstance(line, Definition):
-            if line.version is None:
-                raise BadAnswer("a metaData line among changes has no version")
-            definitions.append((line.version, line))
-        elif line.version is None:
-            raise BadAnswer("a file among changes has no version")
-        else:
-            lines.append(line)
-    definitions.sort(key=lambda one: one[0])
+        if line.version is None:
+            raise BadAnswer("a line among changes has no version")
+        if last is None or line.version <= last:
+            if isinstance(line, Definition):
+                later.append((line.version, line))
+            else:
+                lines.append(line)
+    later.sort(key=lambda one: one[0])
     lines.sort(key=lambda one: (one.version or 0, one.id))
+    found = Commits([answer.definition, *(one for _, one in later)], [])
+    definition = answer.definition
     for version, group in groupby(lines, key=lambda one: one.version or 0):
-        while definitions and definitions[0][0] <= version:
-            definition = definitions.pop(0)[1]
-        yield definition, version, list(group)
+        while later and later[0][0] <= version:
+            definition = later.pop(0)[1]
+        found.commits.append(Commit(version, definition, list(group)))
+    return found
 
 
 def open_changes(server: SharingServer, table: TableAddress, asked: Range) -> SharedChanges:
     """The changes of a range by the newest definition, as change data is read."""
     answer = server.changes(table, asked)
     check_readable(answer.protocol.protocol)
-    pinned = replace(asked, start=At(version=answer.version))
-
-    def again() -> Iterable[FileLine]:
-        return server.changes(table, pinned).files()
-
-    return SharedChanges(
-        SharedStore(server.http, again), answer.protocol.protocol, answer.definition, answer
-    )
+    again = SameChanges(server, table, replace(asked, start=At(version=answer.version)))
+    return SharedChanges(answer, again, SharedStore(server.http, again))
 
 
 __all__ = [
+    "Again",
+    "Commit",
+    "Commits",
+    "SameChanges",
+    "SameCommits",
+    "SameVersion",
     "SharedChanges",
     "SharedVersion",
     "as_version",
-    "commits_of",
+    "changed_files",
     "open_changes",
     "open_version",
+    "read_commits",
     "schema_of",
 ]

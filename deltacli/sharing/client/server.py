@@ -45,11 +45,14 @@ class At:
     timestamp: str | None = None
 
 
+NEWEST = At()
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """What is asked of a snapshot, or of the files added and removed from a version on."""
 
-    at: At = At()
+    at: At = NEWEST
     starting_version: int | None = None
     ending_version: int | None = None
     limit: int | None = None
@@ -78,7 +81,7 @@ class Range:
     """The commits whose changes are asked for; from both ends, a version or a time."""
 
     start: At
-    end: At = At()
+    end: At = NEWEST
     with_history: bool = False
 
     def parameters(self) -> dict[str, Any]:
@@ -180,7 +183,7 @@ class SharingServer:
                 raise
             return version_of(reply)
 
-    def metadata(self, table: TableAddress, at: At = At()) -> Page:
+    def metadata(self, table: TableAddress, at: At = NEWEST) -> Page:
         values = {"version": at.version, "timestamp": at.timestamp}
         query = urlencode({name: one for name, one in values.items() if one is not None})
         path = f"{table.path}/metadata" + (f"?{query}" if query else "")
