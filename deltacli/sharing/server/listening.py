@@ -52,7 +52,8 @@ def bind(host: str, port: int) -> list[socket.socket]:
         ) from error
     sockets: list[socket.socket] = []
     for family, _, _, _, address in dict.fromkeys(found):
-        own = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio sends small pieces at once only where a socket says that it is TCP.
+        own = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
