@@ -41,10 +41,7 @@ def test_rows_of_other_writers_tables_are_the_same_shared(
     name: str, server: Server, tmp_path: Path
 ) -> None:
     """In both formats, one after the other and in pages, read at once and downloaded."""
-    try:
-        expected: Any = multiset(rows_of(load(name)))
-    except DeltaCliError as error:
-        expected = type(error)
+    expected = expected_rows(name)
     refused = []
     for formats in (("parquet",), ("delta",)):
         asking = client(server, formats, page_size=2)
@@ -65,6 +62,14 @@ def test_rows_of_other_writers_tables_are_the_same_shared(
             apply_download(plan, 0)
             assert multiset(downloaded(target, kind)) == expected
     assert not isinstance(expected, dict) or ("delta",) not in refused
+
+
+def expected_rows(name: str) -> Any:
+    """The rows of a table read directly, or the kind of error that this is."""
+    try:
+        return multiset(rows_of(load(name)))
+    except DeltaCliError as error:
+        return type(error)
 
 
 def downloaded(target: Path, kind: str) -> list[dict[str, Any]]:
