@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 NAME = "deltacli_sharing"
+_OPENED = f"{NAME}_opened"
 _PART_BYTES = 128 << 20
 _HAS_LIMITS = SupportsTriggerAvailableNow is not object
 
@@ -114,21 +115,40 @@ def _seconds(text: str | None) -> int | None:
 
 def read_version(spark: SparkSession, version: SharedVersion, wanted: Struct) -> DataFrame:
     """These columns of all rows of a version that is open already."""
-    import pickle
-
     schema = logical_type(wanted)
     group = Group(version.protocol, version.metadata, tuple(version.lines()))
     parts = list(parts_of(version.again, [group], _PART_BYTES))
-    pickled = [(bytearray(pickle.dumps(one)),) for one in parts]
-    columns = _wanted(schema)
+    own = type(_OPENED, (_Opened,), {"opened": (parts, schema)})
+    spark.dataSource.register(own)
+    return spark.read.format(_OPENED).load()
 
-    def read(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            for one in batch.column(0).to_pylist():
-                yield from _batches(pickle.loads(one), columns, schema)
 
-    frame = spark.createDataFrame(pickled, "part binary").repartition(max(len(parts), 1))
-    return frame.mapInArrow(read, schema)
+class _Opened(DataSource):  # type: ignore[misc]
+    """A version whose files are known: it is registered anew for each."""
+
+    opened: tuple[list[Part], StructType]
+
+    @classmethod
+    def name(cls) -> str:
+        return _OPENED
+
+    def schema(self) -> StructType:
+        return self.opened[1]
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _OpenedReader(*self.opened)
+
+
+class _OpenedReader(DataSourceReader):  # type: ignore[misc]
+    def __init__(self, parts: list[Part], schema: StructType):
+        self._parts = parts
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        return [SharedPart(one) for one in self._parts]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return _rows(partition, self._schema)
 
 
 class SharedTables(DataSource):  # type: ignore[misc]
@@ -229,9 +249,7 @@ class SharedReader(DataSourceReader):  # type: ignore[misc]
         return SameChanges(server, table, pinned), groups
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        # Without a file there is one partition with nothing in it.
-        if isinstance(partition, SharedPart):
-            yield from _batches(partition.part, _wanted(self._schema), self._schema)
+        return _rows(partition, self._schema)
 
 
 class _PushingReader(SharedReader):
@@ -282,16 +300,18 @@ class SharedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
             return [SharedPart(one) for one in parts]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if isinstance(partition, SharedPart):
-            yield from _batches(partition.part, _wanted(self._schema), self._schema)
+        return _rows(partition, self._schema)
 
 
 def _wanted(schema: StructType) -> Struct:
     return parse_schema(schema.json())
 
 
-def _batches(part: Part, wanted: Struct, schema: StructType) -> Iterator[Any]:
+def _rows(partition: InputPartition, schema: StructType) -> Iterator[Any]:
     """The rows in exactly the types that Spark expects."""
+    if not isinstance(partition, SharedPart):
+        # Without a file there is one partition with nothing in it.
+        return
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -300,7 +320,7 @@ def _batches(part: Part, wanted: Struct, schema: StructType) -> Iterator[Any]:
     except TypeError:  # PySpark before 4.2
         exact = to_arrow_schema(schema)
     with _told():
-        for batch in read_part(part, wanted):
+        for batch in read_part(partition.part, _wanted(schema)):
             columns = [
                 column.cast(field.type) for column, field in zip(batch.columns, exact, strict=True)
             ]

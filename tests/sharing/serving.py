@@ -67,6 +67,7 @@ class Seen:
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     content: bytes = b""
+    asked: bytes = b""
 
 
 class Spy:
@@ -80,6 +81,11 @@ class Spy:
         one = Seen(scope["method"], scope["raw_path"].decode())
         self.seen.append(one)
 
+        async def received() -> Any:
+            message = await receive()
+            one.asked += message.get("body", b"")
+            return message
+
         async def sent(message: Any) -> None:
             if message["type"] == "http.response.start":
                 one.status = message["status"]
@@ -88,7 +94,7 @@ class Spy:
                 one.content += message.get("body", b"")
             await send(message)
 
-        await self.app(scope, receive, sent)
+        await self.app(scope, received, sent)
 
 
 class Server:

@@ -103,7 +103,9 @@ class StreamOptions:
 
 def parse_place(options: Mapping[str, str]) -> Place:
     """What batches and streams have in common."""
-    return _Reader(options).place()
+    reader = _Reader(options)
+    reader.allow((*_COMMON, *_BATCH, *_STREAM), others=(), kind="")
+    return reader.place()
 
 
 def parse_batch(options: Mapping[str, str]) -> BatchOptions:
