@@ -212,7 +212,9 @@ class Http:
         content: IO[bytes] = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115
         encoding = headers.get("content-encoding", "identity").lower()
         if encoding not in ("identity", "gzip"):
-            raise BadAnswer(f"{place.host} answers in the encoding {encoding}, which nobody asked")
+            raise BadAnswer(
+                f"{place.host} answers in the encoding {encoding}, which nobody asked for"
+            )
         unpack = zlib.decompressobj(31) if encoding == "gzip" else None
         begun, received = time.monotonic(), 0
         while piece := answer.read1(_PIECE):

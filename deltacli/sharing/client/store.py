@@ -101,7 +101,7 @@ class SharedStore:
         )
 
     def _ask(self, source: Source, start: int, end: int) -> Reply:
-        most = max(source.size or _MOST_BYTES, end - start)
+        most = max(source.size or _MOST_BYTES, end - start) + _LEAST_BYTES
         headers = {"Range": f"bytes={start}-{end - 1}", "Accept-Encoding": "identity"}
         return self._http.ask(Request("GET", source.url, headers, most_bytes=most))
 
