@@ -22,9 +22,12 @@ from deltacli.delta.actions import (
     parse_metadata,
     parse_protocol,
 )
+from deltacli.errors import Refused
 from deltacli.sharing.capabilities import DELTA, PARQUET
 from deltacli.sharing.client.http import BadAnswer
 
+# Readers of the parquet format know this version of the protocol.
+_MOST_PARQUET = 2
 # What comes before the places of files where a whole URL is needed.
 ROOT = "shared:"
 
@@ -110,6 +113,12 @@ def _protocol(_: str, body: Json) -> ToldProtocol:
         return ToldProtocol(parse_protocol(_object(inner)), DELTA, _whole(body, "version"))
     # The parquet format has no writers, and so no version for them.
     protocol = parse_protocol({"minWriterVersion": 2, **body})
+    if protocol.min_reader_version > _MOST_PARQUET:
+        raise Refused(
+            f"the answer needs readers of version {protocol.min_reader_version}, and the parquet "
+            "format cannot tell what they must know",
+            hint="ask with --format delta (responseFormat)",
+        )
     return ToldProtocol(protocol, PARQUET, _whole(body, "version"))
 
 

@@ -208,7 +208,7 @@ def read_commits(answer: Answer, last: int | None = None) -> Commits:
         if last is None or line.version <= last:
             if isinstance(line, Definition):
                 later.append((line.version, line))
-            else:
+            elif line.action == "cdc" or line.body.get("dataChange", True):
                 lines.append(line)
     later.sort(key=lambda one: one[0])
     lines.sort(key=lambda one: (one.version or 0, one.id))

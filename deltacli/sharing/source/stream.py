@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from deltacli.delta.actions import Protocol
 from deltacli.delta.schema import Array, DataType, Field, Map, Struct, type_text
@@ -248,7 +248,12 @@ class Stream:
                 hint="tell its provider",
             )
         self._check_definition(answer.definition, table_id)
-        lines = [one for one in answer.files() if one.action == "add"]
+        # Whether a file once was a change of data is nothing to a snapshot.
+        lines = [
+            replace(one, body={**one.body, "dataChange": True})
+            for one in answer.files()
+            if one.action == "add"
+        ]
         lines.sort(key=lambda one: one.id)
         units = tuple(Unit((one,)) for one in lines)
         held = {version: _Version(answer.definition, units)}
