@@ -27,7 +27,9 @@ def open_session(jars: str) -> Any:
         "spark.master": "local[2]",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.driver.extraClassPath": ":".join(sorted(glob.glob(f"{jars}/*.jar"))),
+        "spark.driver.extraClassPath": ":".join(
+            path for folder in jars.split(":") for path in sorted(glob.glob(f"{folder}/*.jar"))
+        ),
         "spark.driver.extraJavaOptions": JVM,
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
@@ -90,6 +92,25 @@ def query(spark: Any, text: str) -> list[str]:
     return sorted(spark.sql(text).toJSON().collect())
 
 
+def read(spark: Any, path: str, **options: str) -> list[str]:
+    """The rows of a shared table as JSON."""
+    frame = spark.read.format("deltaSharing").options(**options).load(path)
+    return list(frame.toJSON().collect())
+
+
+def stream(spark: Any, path: str, folder: str, **options: str) -> list[str]:
+    """All that a stream of a shared table brought into a folder so far, with what is new."""
+    frame = spark.readStream.format("deltaSharing").options(**options).load(path)
+    query = (
+        frame.writeStream.format("parquet")
+        .option("checkpointLocation", f"{folder}/checkpoint")
+        .trigger(availableNow=True)
+        .start(f"{folder}/sink")
+    )
+    query.awaitTermination()
+    return list(spark.read.schema(frame.schema).parquet(f"{folder}/sink").toJSON().collect())
+
+
 def main() -> None:
     spark = open_session(sys.argv[1])
     print("ready", flush=True)
@@ -100,6 +121,10 @@ def main() -> None:
                 answer: Any = state(spark, job["path"])
             elif job["op"] == "query":
                 answer = query(spark, job["text"])
+            elif job["op"] == "read":
+                answer = read(spark, job["path"], **job["options"])
+            elif job["op"] == "stream":
+                answer = stream(spark, job["path"], job["folder"], **job["options"])
             else:
                 answer = sql(spark, *job["statements"])
         except Exception as error:
