@@ -3,7 +3,7 @@ _deltacli() {
     local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
     local command="" word
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        case "${command:+$command }$word" in share|"share recipient"|history|snapshot|validate|head|checkpoint|vacuum|widen-type|"share serve"|"share check"|"share recipient add"|"share recipient list"|"share recipient rotate"|"share recipient revoke"|"share recipient grant"|completion|doctor) command="${command:+$command }$word";; esac
+        case "${command:+$command }$word" in share|"share recipient"|history|snapshot|validate|head|checkpoint|vacuum|widen-type|"share serve"|"share check"|"share recipient add"|"share recipient list"|"share recipient rotate"|"share recipient revoke"|"share recipient grant"|"share shares"|"share schemas"|"share tables"|"share version"|"share metadata"|"share files"|"share changes"|"share head"|"share download"|completion|doctor) command="${command:+$command }$word";; esac
     done
     case "$command:$prev" in
         history:--limit|history:-n) COMPREPLY=(); return;;
@@ -128,6 +128,100 @@ _deltacli() {
         "share recipient grant:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share recipient grant:--fields") COMPREPLY=(); return;;
         "share recipient grant:--tz") COMPREPLY=(); return;;
+        "share shares:--profile") COMPREPLY=(); return;;
+        "share shares:--timeout") COMPREPLY=(); return;;
+        "share shares:--output"|"share shares:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "share shares:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share shares:--fields") COMPREPLY=(); return;;
+        "share shares:--tz") COMPREPLY=(); return;;
+        "share shares:--storage-option") COMPREPLY=(); return;;
+        "share schemas:--profile") COMPREPLY=(); return;;
+        "share schemas:--timeout") COMPREPLY=(); return;;
+        "share schemas:--output"|"share schemas:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "share schemas:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share schemas:--fields") COMPREPLY=(); return;;
+        "share schemas:--tz") COMPREPLY=(); return;;
+        "share schemas:--storage-option") COMPREPLY=(); return;;
+        "share tables:--schema") COMPREPLY=(); return;;
+        "share tables:--profile") COMPREPLY=(); return;;
+        "share tables:--timeout") COMPREPLY=(); return;;
+        "share tables:--output"|"share tables:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "share tables:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share tables:--fields") COMPREPLY=(); return;;
+        "share tables:--tz") COMPREPLY=(); return;;
+        "share tables:--storage-option") COMPREPLY=(); return;;
+        "share version:--from") COMPREPLY=(); return;;
+        "share version:--profile") COMPREPLY=(); return;;
+        "share version:--timeout") COMPREPLY=(); return;;
+        "share version:--output"|"share version:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "share version:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share version:--fields") COMPREPLY=(); return;;
+        "share version:--tz") COMPREPLY=(); return;;
+        "share version:--storage-option") COMPREPLY=(); return;;
+        "share metadata:--at") COMPREPLY=(); return;;
+        "share metadata:--format") COMPREPLY=($(compgen -W "auto parquet delta" -- "$cur")); return;;
+        "share metadata:--profile") COMPREPLY=(); return;;
+        "share metadata:--timeout") COMPREPLY=(); return;;
+        "share metadata:--output"|"share metadata:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "share metadata:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share metadata:--fields") COMPREPLY=(); return;;
+        "share metadata:--tz") COMPREPLY=(); return;;
+        "share metadata:--storage-option") COMPREPLY=(); return;;
+        "share files:--at") COMPREPLY=(); return;;
+        "share files:--where") COMPREPLY=(); return;;
+        "share files:--limit") COMPREPLY=(); return;;
+        "share files:--json-hint") COMPREPLY=(); return;;
+        "share files:--sql-hint") COMPREPLY=(); return;;
+        "share files:--from") COMPREPLY=(); return;;
+        "share files:--to") COMPREPLY=(); return;;
+        "share files:--page-size") COMPREPLY=(); return;;
+        "share files:--format") COMPREPLY=($(compgen -W "auto parquet delta" -- "$cur")); return;;
+        "share files:--profile") COMPREPLY=(); return;;
+        "share files:--timeout") COMPREPLY=(); return;;
+        "share files:--output"|"share files:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "share files:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share files:--fields") COMPREPLY=(); return;;
+        "share files:--tz") COMPREPLY=(); return;;
+        "share files:--storage-option") COMPREPLY=(); return;;
+        "share changes:--from") COMPREPLY=(); return;;
+        "share changes:--to") COMPREPLY=(); return;;
+        "share changes:--page-size") COMPREPLY=(); return;;
+        "share changes:--format") COMPREPLY=($(compgen -W "auto parquet delta" -- "$cur")); return;;
+        "share changes:--profile") COMPREPLY=(); return;;
+        "share changes:--timeout") COMPREPLY=(); return;;
+        "share changes:--output"|"share changes:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "share changes:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share changes:--fields") COMPREPLY=(); return;;
+        "share changes:--tz") COMPREPLY=(); return;;
+        "share changes:--storage-option") COMPREPLY=(); return;;
+        "share head:--rows"|"share head:-n") COMPREPLY=(); return;;
+        "share head:--at") COMPREPLY=(); return;;
+        "share head:--where") COMPREPLY=(); return;;
+        "share head:--columns") COMPREPLY=(); return;;
+        "share head:--format") COMPREPLY=($(compgen -W "auto parquet delta" -- "$cur")); return;;
+        "share head:--engine") COMPREPLY=($(compgen -W "auto local spark" -- "$cur")); return;;
+        "share head:--spark-master") COMPREPLY=(); return;;
+        "share head:--spark-conf") COMPREPLY=(); return;;
+        "share head:--profile") COMPREPLY=(); return;;
+        "share head:--timeout") COMPREPLY=(); return;;
+        "share head:--output"|"share head:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "share head:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share head:--fields") COMPREPLY=(); return;;
+        "share head:--tz") COMPREPLY=(); return;;
+        "share head:--storage-option") COMPREPLY=(); return;;
+        "share download:--as") COMPREPLY=($(compgen -W "delta parquet" -- "$cur")); return;;
+        "share download:--at") COMPREPLY=(); return;;
+        "share download:--where") COMPREPLY=(); return;;
+        "share download:--columns") COMPREPLY=(); return;;
+        "share download:--page-size") COMPREPLY=(); return;;
+        "share download:--format") COMPREPLY=($(compgen -W "auto parquet delta" -- "$cur")); return;;
+        "share download:--profile") COMPREPLY=(); return;;
+        "share download:--timeout") COMPREPLY=(); return;;
+        "share download:--output"|"share download:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "share download:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share download:--fields") COMPREPLY=(); return;;
+        "share download:--tz") COMPREPLY=(); return;;
+        "share download:--storage-option") COMPREPLY=(); return;;
         completion:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         doctor:--output|doctor:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         doctor:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
@@ -135,7 +229,7 @@ _deltacli() {
     esac
     case "$command" in
         "") COMPREPLY=($(compgen -W "history snapshot validate head checkpoint vacuum widen-type share completion doctor --help --version" -- "$cur"));;
-        share) COMPREPLY=($(compgen -W "serve check recipient --help" -- "$cur"));;
+        share) COMPREPLY=($(compgen -W "serve check recipient shares schemas tables version metadata files changes head download --help" -- "$cur"));;
         "share recipient") COMPREPLY=($(compgen -W "add list rotate revoke grant --help" -- "$cur"));;
         history)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--limit -n --from --to --operation --chart --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
@@ -178,6 +272,33 @@ _deltacli() {
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         "share recipient grant")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --take-back --output -o --output-file --fields --tz --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share shares")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share schemas")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share tables")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--schema --profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share version")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--from --profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share metadata")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --format --profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share files")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --where --limit --json-hint --sql-hint --from --to --page-size --format --profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share changes")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--from --to --rows --page-size --format --profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share head")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--rows -n --at --where --columns --format --engine --spark-master --spark-conf --profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "share download")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--as --at --where --columns --page-size --format --profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         completion)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--output-file --debug --help -h" -- "$cur"))

@@ -148,6 +148,8 @@ def test_every_field_is_explained() -> None:
         history,
         narrow,
         share_check,
+        share_client,
+        share_download,
         share_recipients,
         validation,
         widen,
@@ -166,6 +168,11 @@ def test_every_field_is_explained() -> None:
         *validation.RULE_FIELDS,
         *share_check.CHECK_FIELDS,
         *share_recipients.RECIPIENT_FIELDS,
+        *share_client.SHARE_FIELDS,
+        *share_client.TABLE_FIELDS,
+        *share_client.METADATA_FIELDS,
+        *share_client.FILE_FIELDS,
+        *share_download.FIELDS,
     ):
         assert f"`{name}`" in text, name
     for command in (("checkpoint",), ("vacuum",), ("vacuum", "--explain", "_delta_log/x")):
