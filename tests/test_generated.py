@@ -52,7 +52,9 @@ def test_bash_completes() -> None:
     assert bash_words("deltacli", "completion", "z") == {"zsh"}
     assert "examples" in bash_words("deltacli", "snapshot", "exam")
     assert bash_words("deltacli", "sh") == {"share"}
-    assert bash_words("deltacli", "share", "''") == {"serve", "check", "recipient", "--help"}
+    assert bash_words("deltacli", "share", "''") >= {"serve", "recipient", "head", "--help"}
+    assert bash_words("deltacli", "share", "s") == {"serve", "shares", "schemas"}
+    assert bash_words("deltacli", "share", "files", "--format", "d") == {"delta"}
     assert bash_words("deltacli", "share", "recipient", "r") == {"rotate", "revoke"}
     assert "--profile-out" in bash_words("deltacli", "share", "serve", "--pro")
     assert "--grace" in bash_words("deltacli", "share", "recipient", "rotate", "--gr")
