@@ -10,7 +10,7 @@ import typer
 
 from deltacli.cli.session import Session
 from deltacli.errors import UsageError
-from deltacli.units import iso_time, parse_duration, parse_instant
+from deltacli.units import iso_time, parse_instant
 
 if TYPE_CHECKING:
     from deltacli.sharing.client.address import TableAddress
@@ -47,6 +47,8 @@ TimeoutOpt = Annotated[
     ),
 ]
 DEFAULT_TIMEOUT = "2m"
+# Whoever waits for so long is told why.
+_LONG_SECONDS = 1.0
 
 
 class ResponseFormat(StrEnum):
@@ -101,7 +103,7 @@ def open_server(
     page_size: int | None = None,
 ) -> SharingServer:
     """The server of a profile; what is to be said of the profile is said."""
-    from deltacli.sharing.client.http import Http, Patience
+    from deltacli.sharing.client.http import Http, parse_patience
     from deltacli.sharing.client.server import BOTH, SharingServer
     from deltacli.sharing.profile import load_profile, profile_warnings
 
@@ -110,13 +112,15 @@ def open_server(
             "no profile is named",
             hint="--profile FILE, DELTACLI_PROFILE, or FILE#share.schema.table",
         )
-    seconds = parse_duration(timeout) / 1000
-    if not 0.1 <= seconds <= 86_400:
-        raise UsageError("--timeout is between 100 ms and a day", hint="write it as 30s or 2m")
+    patience = parse_patience(timeout)
     loaded = load_profile(profile, session.storage_options, allow_http=allow_http)
     session.warn(profile_warnings(loaded, profile, session.now_ms))
     session.explain(f"the server is at {loaded.endpoint}")
-    http = Http(Patience(seconds, seconds), on_wait=session.explain)
+
+    def on_wait(message: str, seconds: float) -> None:
+        (session.note if seconds >= _LONG_SECONDS else session.explain)(message)
+
+    http = Http(patience, on_wait=on_wait)
     chosen = response_format
     formats = BOTH if chosen is ResponseFormat.AUTO else (chosen.value,)
     return SharingServer(loaded, http, formats=formats, page_size=page_size)

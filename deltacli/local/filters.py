@@ -87,7 +87,7 @@ def _compare(sign: str, values: Any, other: Any) -> Any:
         raise NotSimple(str(error).splitlines()[0]) from None
     if pa.types.is_floating(values.type) and sign in (">", ">="):
         # Spark takes NaN for greater than any number.
-        return pc.or_kleene(result, pc.is_nan(values))
+        return pc.if_else(pc.is_null(result), None, pc.or_(result, pc.is_nan(values)))
     return result
 
 

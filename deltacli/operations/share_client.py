@@ -8,12 +8,13 @@ from typing import Any
 
 from deltacli.delta.predicates import Condition, NotSimple, parse_condition
 from deltacli.delta.scan import Files
-from deltacli.delta.schema import type_tree
+from deltacli.delta.schema import Struct, type_tree
 from deltacli.delta.skipping import may_match
 from deltacli.errors import UsageError
 from deltacli.operations.describe import schema_lines
 from deltacli.operations.file_names import FileNames
 from deltacli.operations.files import statistics
+from deltacli.operations.head import condition_of
 from deltacli.operations.records import Document, Listing, Row
 from deltacli.sharing.client.address import TableAddress
 from deltacli.sharing.client.messages import FileLine
@@ -172,13 +173,17 @@ def list_files(
     on_files: OnFiles | None = None,
 ) -> tuple[Listing, SharedVersion]:
     """The files of a version; those that cannot match a condition are left out once more."""
-    version, condition = open_wished(server, table, at, wish)
-    if wish.where is not None and condition is None:
+    if wish.where is not None and wish.limit is not None:
         raise UsageError(
-            f"--where {wish.where!r} takes a whole SQL engine, which no list of files has",
-            hint="compare columns with values, joined by AND and OR",
+            "--limit counts rows before --where takes some away", hint="use one of them"
         )
+    version, condition = open_wished(server, table, at, wish)
     files = Files(version)
+    if wish.where is not None:
+        try:
+            condition_of(files.schema, Struct(()), wish.where)
+        except NotSimple as error:
+            raise not_simple(wish.where, error) from None
     names = FileNames.of(version)
 
     def rows() -> Iterator[Row]:
@@ -187,6 +192,14 @@ def list_files(
                 yield _file_row(line, names, version.version)
 
     return Listing(_counted(rows(), on_files), FILE_FIELDS, _SHOWN, "files"), version
+
+
+def not_simple(where: str, error: NotSimple) -> UsageError:
+    """A condition where there is no SQL engine to decide it."""
+    return UsageError(
+        f"--where {where!r} cannot be decided here: {error}",
+        hint="compare columns with values of their types, joined by AND and OR",
+    )
 
 
 def _may_match(files: Files, line: FileLine, condition: Condition | None) -> bool:

@@ -5,7 +5,6 @@ Everything is written beside the target and renamed at the end: it is there whol
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -16,12 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import parquet
 
 from deltacli.delta import json_text
 from deltacli.delta.engine import Want
 from deltacli.delta.paths import LOG, commit_name
-from deltacli.delta.predicates import Condition
+from deltacli.delta.predicates import Condition, NotSimple
 from deltacli.delta.scan import Files, ScanFile, chosen_columns
 from deltacli.delta.schema import Struct
 from deltacli.delta.snapshot import load_snapshot
@@ -32,16 +33,19 @@ from deltacli.local.filters import holds
 from deltacli.local.scan import arrow_schema, read_rows
 from deltacli.operations.head import condition_of, searched_columns
 from deltacli.operations.records import Document
-from deltacli.operations.share_client import Wish, open_wished
+from deltacli.operations.share_client import Wish, not_simple, open_wished
 from deltacli.sharing.client.address import TableAddress
 from deltacli.sharing.client.messages import FileLine, Source
 from deltacli.sharing.client.rows import SharedVersion
 from deltacli.sharing.client.server import At, SharingServer
+from deltacli.sharing.server.needs import needs_of, told_configuration, told_protocol
 from deltacli.storage.local import LocalStore
 
 FIELDS = ("table", "version", "location", "kind", "numFiles", "sizeInBytes", "numRecords")
 DELTA, PARQUET = "delta", "parquet"
 _THREADS = 8
+_GROUP_ROWS = 1 << 17
+_PART = "part-{:05}.parquet"
 _PIECE = 8 << 20
 # Names that are no danger to any file system, and are not hidden from readers.
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
@@ -62,12 +66,18 @@ class Download:
     condition: Condition | None
 
     @property
+    def arrow_schema(self) -> Any:
+        return arrow_schema(self.wanted)
+
+    @property
     def size(self) -> int:
         return sum(line.data.size or 0 for line in self.lines)
 
 
 def check_target(target: str) -> None:
     """Raise what would keep a folder from being made."""
+    if not target:
+        raise UsageError("FOLDER is empty", hint="name a folder that is still to be made")
     above = os.path.dirname(os.path.abspath(target))
     if os.path.lexists(target):
         raise UsageError(f"{target} exists already", hint="name a folder that is still to be made")
@@ -97,9 +107,11 @@ def plan_download(
     version, condition = open_wished(server, table, at, Wish(where))
     wanted = chosen_columns(version.schema, columns)
     if kind == PARQUET:
-        condition = condition_of(version.schema, wanted, where)
-    lines = tuple(line for line in version.lines() if line.action == "add")
-    return Download(table, version, target, kind, lines, wanted, condition)
+        try:
+            condition = condition_of(version.schema, wanted, where)
+        except NotSimple as error:
+            raise not_simple(where or "", error) from None
+    return Download(table, version, target, kind, tuple(version.lines()), wanted, condition)
 
 
 def apply_download(plan: Download, now_ms: int, on_file: OnFile | None = None) -> Document:
@@ -175,15 +187,10 @@ def _write_table(
 
 
 def _head(plan: Download, now_ms: int) -> Iterator[Mapping[str, Any]]:
-    protocol, metadata = plan.version.protocol, plan.version.metadata
-    told: dict[str, Any] = {
-        "minReaderVersion": protocol.min_reader_version,
-        "minWriterVersion": protocol.min_writer_version,
-    }
-    if protocol.reader_features is not None:
-        told["readerFeatures"] = list(protocol.reader_features)
-    if protocol.writer_features is not None:
-        told["writerFeatures"] = list(protocol.writer_features)
+    version = plan.version
+    metadata = version.metadata
+    has_vectors = any(line.body.get("deletionVector") for line in plan.lines)
+    needs = needs_of(version.protocol, metadata, version.schema, has_vectors=has_vectors)
     yield {
         "commitInfo": {
             "timestamp": now_ms,
@@ -195,7 +202,8 @@ def _head(plan: Download, now_ms: int) -> Iterator[Mapping[str, Any]]:
             "engineInfo": "deltacli",
         }
     }
-    yield {"protocol": told}
+    # What the provider's own log needs is nothing to this one.
+    yield {"protocol": told_protocol(needs, has_changes=False)}
     yield {
         "metaData": {
             "id": metadata.id,
@@ -204,7 +212,7 @@ def _head(plan: Download, now_ms: int) -> Iterator[Mapping[str, Any]]:
             "format": {"provider": "parquet", "options": {}},
             "schemaString": metadata.schema_string,
             "partitionColumns": list(metadata.partition_columns),
-            "configuration": dict(metadata.configuration),
+            "configuration": told_configuration(metadata.configuration, needs, has_changes=False),
             "createdTime": metadata.created_time or now_ms,
         }
     }
@@ -270,32 +278,38 @@ def _write_rows(
 
     def write(job: tuple[int, ScanFile]) -> tuple[int, int]:
         number, one = job
-        path = os.path.join(folder, f"part-{number:05}.parquet")
+        path = os.path.join(folder, _PART.format(number))
         rows = _write_file(plan, files, one, path)
         return rows, os.path.getsize(path) if rows else 0
 
     for done, (rows, written) in enumerate(_several(write, jobs), 1):
         count, size, records = count + bool(rows), size + written, records + rows
         on_file("files", done, len(jobs), size)
+    if not count:
+        # Without a row, there is still the schema.
+        with parquet.ParquetWriter(os.path.join(folder, _PART.format(0)), plan.arrow_schema):
+            count = 1
     return count, size, records
 
 
 def _write_file(plan: Download, files: Files, one: ScanFile, path: str) -> int:
-    from pyarrow import parquet
-
     searched = searched_columns(files.schema, plan.wanted, plan.condition)
     names = [field.name for field in plan.wanted.fields]
-    written = 0
-    with parquet.ParquetWriter(path, arrow_schema(plan.wanted)) as writer:
+    written, held, waiting = 0, [], 0
+    with parquet.ParquetWriter(path, plan.arrow_schema) as writer:
         for batch in read_rows(files, [one], searched):
             if plan.condition is not None:
                 batch = batch.filter(pc.fill_null(holds(plan.condition, batch), False))
-            if batch.num_rows:
-                writer.write_batch(batch.select(names))
-                written += batch.num_rows
+            held.append(batch.select(names))
+            waiting += batch.num_rows
+            if waiting >= _GROUP_ROWS:
+                writer.write_table(pa.Table.from_batches(held))
+                written, held, waiting = written + waiting, [], 0
+        if waiting:
+            writer.write_table(pa.Table.from_batches(held))
+            written += waiting
     if not written:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+        os.unlink(path)
     return written
 
 

@@ -6,7 +6,7 @@
     spark.read.format("deltacli_sharing").load("me.share#sales.eu.orders")
     spark.readStream.format("deltacli_sharing").option("startingVersion", 0).load(…)
 
-Options are those of the connector for the JVM; `docs/sharing.md` has them all.
+Options are those of the connector for the JVM; `docs/shared.md` has them all.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from deltacli.delta.scan import chosen_columns
 from deltacli.delta.schema import Struct, parse_schema
 from deltacli.errors import DeltaCliError, UsageError
 from deltacli.sharing.client.rows import (
-    Again,
+    Renewal,
     SameChanges,
     SharedVersion,
     open_version,
@@ -54,6 +54,7 @@ from deltacli.sharing.source.options import (
     StreamOptions,
     parse_batch,
     parse_place,
+    parse_seconds,
     parse_stream,
 )
 from deltacli.sharing.source.parts import (
@@ -96,7 +97,7 @@ def register(spark: SparkSession) -> None:
     The session's interval between questions for new versions becomes that of its streams.
     """
     interval = spark.conf.get(INTERVAL_CONF, None)
-    own = type(NAME, (SharedTables,), {"usual_interval": _seconds(interval)})
+    own = type(NAME, (SharedTables,), {"usual_interval": parse_seconds(interval, INTERVAL_CONF)})
     spark.dataSource.register(own)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     with contextlib.suppress(AttributeError):  # a session of Spark Connect has no context
@@ -104,20 +105,11 @@ def register(spark: SparkSession) -> None:
             ship(spark.sparkContext)
 
 
-def _seconds(text: str | None) -> int | None:
-    if text is None:
-        return None
-    digits = text.strip().lower().removesuffix("s")
-    if not (digits.isascii() and digits.isdigit()):
-        raise UsageError(f"{INTERVAL_CONF} is {text!r}", hint="it is a number of seconds")
-    return int(digits)
-
-
 def read_version(spark: SparkSession, version: SharedVersion, wanted: Struct) -> DataFrame:
     """These columns of all rows of a version that is open already."""
     schema = logical_type(wanted)
     group = Group(version.protocol, version.metadata, tuple(version.lines()))
-    parts = list(parts_of(version.again, [group], _PART_BYTES))
+    parts = list(parts_of(version.renewal, [group], _PART_BYTES))
     own = type(_OPENED, (_Opened,), {"opened": (parts, schema)})
     spark.dataSource.register(own)
     return spark.read.format(_OPENED).load()
@@ -182,6 +174,7 @@ class SharedTables(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> DataSourceReader:
         with _told():
+            _check_nulls(schema)
             options = parse_batch(self._options)
             kind = _PushingReader if options.pushes_down else SharedReader
             return kind(options, schema)
@@ -192,7 +185,17 @@ class SharedTables(DataSource):  # type: ignore[misc]
                 raise UsageError(
                     "streams of shared tables need PySpark 4.2", hint="pip install 'pyspark>=4.2'"
                 )
+            _check_nulls(schema)
             return SharedStreamReader(parse_stream(self._options, self.usual_interval), schema)
+
+
+def _check_nulls(schema: StructType) -> None:
+    for one in schema:
+        if not one.nullable:
+            raise UsageError(
+                f"the column {one.name} is said to be without nulls, which nobody can promise",
+                hint="leave NOT NULL out",
+            )
 
 
 class SharedPart(InputPartition):  # type: ignore[misc]
@@ -211,31 +214,35 @@ class SharedReader(DataSourceReader):  # type: ignore[misc]
 
     def partitions(self) -> list[InputPartition]:
         with _told():
-            again, groups = self._changes() if self._place.reads_changes else self._version()
+            renewal, groups = self._changes() if self._place.reads_changes else self._version()
             size = self._place.partition_bytes
-            return [SharedPart(one) for one in parts_of(again, groups, size)]
+            return [SharedPart(one) for one in parts_of(renewal, groups, size)]
 
     @property
     def _place(self) -> Any:
         return self._options.place
 
-    def _version(self) -> tuple[Again, list[Group]]:
+    def _version(self) -> tuple[Renewal, list[Group]]:
         server, table = self._place.server(), self._place.table
-        query = Query(self._options.at, limit=self._options.limit)
+        query = Query(self._options.at)
         if self._conditions:
             page = server.metadata(table, self._options.at)
             condition = predicates.Both(True, self._conditions)
             hint = json_hint(condition, schema_of(page.head[1].metadata))
-            # Of rows that a condition takes away, no limit knows.
             query = Query(self._options.at, json_hint=hint)
         version = open_version(server, table, query)
-        lines = tuple(one for one in version.lines() if one.action == "add")
-        return version.again, [Group(version.protocol, version.metadata, lines)]
+        self._check_columns(version.schema)
+        return version.renewal, [Group(version.protocol, version.metadata, tuple(version.lines()))]
 
-    def _changes(self) -> tuple[Again, list[Group]]:
+    def _check_columns(self, schema: Struct) -> None:
+        """Whether a schema that somebody gave is one of the table's columns."""
+        chosen_columns(schema, [one.name for one in self._schema])
+
+    def _changes(self) -> tuple[Renewal, list[Group]]:
         server, table = self._place.server(), self._place.table
         asked = Range(self._options.start, self._options.end)
         answer = server.changes(table, asked)
+        self._check_columns(with_changes(schema_of(answer.definition.metadata)))
         groups = [
             Group(
                 answer.protocol.protocol,
@@ -246,7 +253,7 @@ class SharedReader(DataSourceReader):  # type: ignore[misc]
             for one in read_commits(answer).commits
         ]
         pinned = Range(At(version=answer.version), self._options.end)
-        return SameChanges(server, table, pinned), groups
+        return SameChanges(server.asking_in(answer.ids_of), table, pinned), groups
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return _rows(partition, self._schema)

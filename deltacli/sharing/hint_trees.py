@@ -8,6 +8,7 @@ after reading.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -86,7 +87,7 @@ def _comparison(
     # A name with a dot in it could be taken for a path.
     if kind is None or value is None or any("." in one for one in path):
         return None
-    name = ".".join(path)
+    name = ".".join(_own_names(schema, path))
     if kind in ("float", "double") and sign in (">", ">="):
         # NaN is greater than all, and in no statistics.
         return None
@@ -94,6 +95,13 @@ def _comparison(
         return _instant(sign, name, value)
     text = _literal(value, kind)
     return None if text is None else _leaf(sign, name, text, kind)
+
+
+def _own_names(schema: Struct, path: tuple[str, ...]) -> Iterator[str]:
+    """The names as the schema has them: not every server looks for them in any case."""
+    for count in range(1, len(path) + 1):
+        field = field_at(schema, path[:count])
+        yield field.name if field else path[count - 1]
 
 
 def _instant(sign: str, name: str, value: Any) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from deltacli.units import human_span, iso_time
 NEWEST_VERSION = 2
 _MOST_BYTES = 65_536
 _SOON_MS = 7 * 86_400_000
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def _url(body: Mapping[str, Any], name: str, *, allow_http: bool) -> str:
         raise BadProfile(f"{name} is no URL: {text[:80]!r}")
     if parts.query or parts.fragment or parts.username is not None:
         raise BadProfile(f"{name} has more than a host and a path: {host}")
-    if parts.scheme == "http" and host not in _LOOPBACK and not allow_http:
+    if parts.scheme == "http" and host not in LOOPBACK and not allow_http:
         raise BadProfile(
             f"{name} is {text!r}: without TLS anybody on the way can read the credentials",
             hint="ask the provider for an https endpoint; --allow-http goes on without",

@@ -187,4 +187,4 @@ def test_a_refresh_token_gives_the_same_files(url: str) -> None:
         version = open_version(asking(url, formats), of("plain"), Query(NEWEST))
         first = {line.id for line in version.lines()}
         assert first
-        assert {line.id for line in version.again()} == first
+        assert {line.id for line in version.renewal()} == first

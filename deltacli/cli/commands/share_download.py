@@ -75,7 +75,7 @@ def share_download(
 
     As `delta`, all its files with a log of one commit: a table that every tool reads. As
     `parquet`, its rows by names and types of the table, deleted ones left out. The folder is
-    there when everything is in it, or not at all.
+    there when everything is in it, or not at all; a process that is killed leaves FOLDER.….part.
     """
     from deltacli.operations.share_download import apply_download, plan_download
 

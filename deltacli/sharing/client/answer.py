@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import IO
 
 from deltacli.errors import StorageError
@@ -17,23 +16,26 @@ from deltacli.sharing.client.messages import (
     ToldProtocol,
     parse_line,
 )
+from deltacli.sharing.client.pages import followed
 
 _MOST_LINE = 64 << 20
-_MOST_PAGES = 100_000
-# So many pages without a file are the work of a server that never ends.
-_MOST_EMPTY = 100
-_TAIL = 1 << 16
+_BLOCK = 1 << 20
+ID_HASH = "fileidhash"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One reply, known to be whole: after its head, the lines of `content` from `start` on."""
+    """One reply, known to be whole: after its head, the lines of `content` from `start` on.
+
+    `ids_are_fixed`: files have the same ids in both formats.
+    """
 
     version: int
     head: tuple[ToldProtocol, Definition]
     content: IO[bytes]
     start: int
     end: End
+    ids_are_fixed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,29 +65,40 @@ class Answer:
         """What pins the version in a request for new URLs."""
         return self.first.end.refresh_token
 
+    @property
+    def ids_of(self) -> str | None:
+        """The format in which files have these ids; None if that is so in all of them."""
+        return None if self.first.ids_are_fixed else self.protocol.response_format
+
     def lines(self) -> Iterator[FileLine | Definition]:
         """The files, and definitions that changed in between; all pages, from the first."""
-        page, seen, empty = self.first, set[str](), 0
-        while True:
-            has_files = False
-            for line in _lines_of(page.content, page.start):
-                if isinstance(line, FileLine | Definition):
-                    has_files = has_files or isinstance(line, FileLine)
-                    yield line
-            token = page.end.page_token
-            if token is None:
-                return
-            empty = 0 if has_files else empty + 1
-            if token in seen or empty > _MOST_EMPTY or len(seen) >= _MOST_PAGES:
-                raise BadAnswer("the pages of the answer never end")
-            seen.add(token)
-            page = self.next_page(token)
+        pages = followed(
+            self.first, lambda page: page.end.page_token, self.next_page, "the answer's last page"
+        )
+        for page, note in pages:
             if page.version != self.version:
                 raise BadAnswer("the table's version changes from page to page")
+            for line, _ in _lines_of(page.content, page.start):
+                if isinstance(line, End) and line != page.end:
+                    raise BadAnswer("the answer goes on after its end")
+                if isinstance(line, FileLine):
+                    note()
+                if isinstance(line, FileLine | Definition):
+                    yield line
 
     def files(self) -> Iterator[FileLine]:
         for line in self.lines():
             if isinstance(line, FileLine):
+                yield line
+
+    def live_files(self) -> Iterator[FileLine]:
+        """The files of a snapshot, each told once."""
+        seen: set[str] = set()
+        for line in self.files():
+            if line.action == "add":
+                if line.id in seen:
+                    raise BadAnswer(f"the answer tells the file {line.id[:64]!r} twice")
+                seen.add(line.id)
                 yield line
 
 
@@ -93,29 +106,46 @@ def read_page(reply: Reply) -> Page:
     """A reply with status 200 as a page, after a look at its beginning and its end."""
     version = version_of(reply)
     end = _end_of(reply)
-    told = list(islice(_lines_of(reply.content, 0), 2))
-    protocol, definition = told if len(told) == 2 else (None, None)
+    lines = _lines_of(reply.content, 0)
+    (protocol, _), (definition, start) = next(lines, (None, 0)), next(lines, (None, 0))
     if not isinstance(protocol, ToldProtocol) or not isinstance(definition, Definition):
         raise BadAnswer("the answer does not begin with protocol and metaData")
-    return Page(version, (protocol, definition), reply.content, reply.content.tell(), end)
-
-
-def _lines_of(content: IO[bytes], start: int) -> Iterator[Line]:
-    """The known lines from a place on."""
-    content.seek(start)
-    while text := content.readline(_MOST_LINE + 1):
-        if len(text) > _MOST_LINE:
-            raise BadAnswer(f"a line of the answer is longer than {_MOST_LINE:,} bytes")
-        line = parse_line(text) if text.strip() else None
-        if line is not None:
-            yield line
+    fixed = reply.headers.get(ID_HASH, "").strip().lower() != ""
+    return Page(version, (protocol, definition), reply.content, start, end, fixed)
 
 
 def version_of(reply: Reply) -> int:
     text = reply.headers.get("delta-table-version", "").strip()
-    if not (text.isascii() and text.isdigit() and len(text) < 20):
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**63):
         raise BadAnswer("the answer has no Delta-Table-Version")
     return int(text)
+
+
+def _lines_of(content: IO[bytes], start: int) -> Iterator[tuple[Line, int]]:
+    """The known lines from a place on, each with the place after it."""
+    for text, place in _texts_of(content, start):
+        line = parse_line(text) if text.strip() else None
+        if line is not None:
+            yield line, place
+
+
+def _texts_of(content: IO[bytes], start: int) -> Iterator[tuple[bytes, int]]:
+    # Others may read the same content meanwhile: the place is kept here.
+    place = read = start
+    rest = b""
+    while True:
+        content.seek(read)
+        block = content.read(_BLOCK)
+        read += len(block)
+        *texts, rest = (rest + block).split(b"\n")
+        for text in texts:
+            place += len(text) + 1
+            yield text, place
+        if not block:
+            yield rest, place + len(rest)
+            return
+        if len(rest) > _MOST_LINE:
+            raise BadAnswer(f"a line of the answer is longer than {_MOST_LINE:,} bytes")
 
 
 def _end_of(reply: Reply) -> End:
@@ -123,9 +153,8 @@ def _end_of(reply: Reply) -> End:
 
     Raises StorageError if it says that something went wrong, or is missing where it was promised.
     """
-    reply.content.seek(max(reply.size - _TAIL, 0))
-    last = reply.content.read().rstrip(b"\r\n").rpartition(b"\n")[2]
-    end = parse_line(last) if last.lstrip().startswith(b'{"endStreamAction"') else None
+    last = _last_text(reply)
+    end = parse_line(last) if b'"endStreamAction"' in last else None
     if isinstance(end, End):
         if end.error is not None:
             raise StorageError(
@@ -138,3 +167,15 @@ def _end_of(reply: Reply) -> End:
             "the answer is cut off: its last line is missing", hint="try again later"
         )
     return End()
+
+
+def _last_text(reply: Reply) -> bytes:
+    """The last line that is not empty, as far as a line may go."""
+    tail = 1 << 16
+    while True:
+        first = max(reply.size - tail, 0)
+        reply.content.seek(first)
+        before, newline, last = reply.content.read().rstrip().rpartition(b"\n")
+        if newline or not first or tail > _MOST_LINE:
+            return last or before
+        tail *= 16

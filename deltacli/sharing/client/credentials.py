@@ -12,7 +12,8 @@ from urllib.parse import urlencode
 from deltacli.delta import json_text
 from deltacli.errors import StorageError
 from deltacli.sharing.client.failures import message_of
-from deltacli.sharing.client.http import BadAnswer, Http, Request, basic
+from deltacli.sharing.client.http import BadAnswer, Http, Request
+from deltacli.sharing.client.proxies import basic
 from deltacli.sharing.profile import Basic, Bearer, Credentials, OAuthClient
 
 # A token is renewed so long before its end, or at half its life.

@@ -21,11 +21,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, Any
-from urllib.parse import SplitResult, unquote, urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import urljoin, urlsplit
 
 import deltacli
-from deltacli.errors import StorageError
+from deltacli.errors import StorageError, UsageError
+from deltacli.sharing.client.proxies import proxy_for, proxy_headers
+from deltacli.units import parse_duration
 
 _BUSY = (429, 502, 503, 504)
 _MOVED = (301, 302, 303, 307, 308)
@@ -46,6 +47,17 @@ class Patience:
 
     silence_s: float = 120.0
     again_s: float = 120.0
+
+
+DEFAULT_PATIENCE = Patience()
+
+
+def parse_patience(text: str) -> Patience:
+    """The patience that one duration stands for."""
+    seconds = parse_duration(text) / 1000
+    if not 0.1 <= seconds <= 86_400:
+        raise UsageError("the timeout is between 100 ms and a day", hint="write it as 30s or 2m")
+    return Patience(seconds, seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +87,7 @@ class BadAnswer(StorageError):
     usual_hint = "the server breaks the protocol; its provider should know"
 
 
-class _Again(Exception):
+class _Retry(Exception):
     """This attempt failed, another may not."""
 
     def __init__(self, reason: str, status: int = 0, wait_s: float = 0.0):
@@ -106,7 +118,7 @@ class Http:
         patience: Patience | None = None,
         *,
         pause: Callable[[float], None] = time.sleep,
-        on_wait: Callable[[str], None] | None = None,
+        on_wait: Callable[[str, float], None] | None = None,
     ):
         self.patience = patience or Patience()
         self._pause = pause
@@ -123,7 +135,7 @@ class Http:
         while True:
             try:
                 return self._follow(request)
-            except _Again as failure:
+            except _Retry as failure:
                 now = time.monotonic()
                 failed_at = failed_at or now
                 pause = min(_FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE) * random.uniform(0.5, 1)
@@ -132,7 +144,7 @@ class Http:
                 if now + pause > failed_at + self.patience.again_s:
                     raise _gave_up(request.url, failure, attempt) from failure
                 if self._on_wait:
-                    self._on_wait(f"{failure.reason}; asking again in {pause:.1f} s")
+                    self._on_wait(f"{failure.reason}; asking again in {pause:.1f} s", pause)
                 self._pause(pause)
 
     def _follow(self, request: Request) -> Reply:
@@ -161,7 +173,7 @@ class Http:
         connection, was_used = self._taken(place)
         try:
             reply = self._exchange(connection, request, target, headers, place)
-        except _Again:
+        except _Retry:
             connection.close()
             raise
         except _STALE as error:
@@ -169,7 +181,7 @@ class Http:
             if was_used:
                 # The server had closed a connection that was kept; that is no failure.
                 return self._attempt(request, url, headers)
-            raise _Again(f"{place.host} closed the connection") from error
+            raise _Retry(f"{place.host} closed the connection") from error
         except BaseException as error:
             connection.close()
             raise _failure(error, place) from error
@@ -177,7 +189,7 @@ class Http:
             self._give_back(place, connection)
         if reply.status in _BUSY:
             wait_s = _retry_after(reply.headers.get("retry-after"))
-            raise _Again(f"{place.host} answers {reply.status}{_said(reply)}", reply.status, wait_s)
+            raise _Retry(f"{place.host} answers {reply.status}{_said(reply)}", reply.status, wait_s)
         return reply
 
     def _exchange(
@@ -190,7 +202,7 @@ class Http:
     ) -> Reply:
         own = {"User-Agent": f"deltacli/{deltacli.__version__}", **headers}
         if place.proxy and place.scheme == "http":
-            own |= _proxy_headers(place.proxy)
+            own |= proxy_headers(place.proxy)
         connection.request(request.method, target, request.body, own)
         answer = connection.getresponse()
         found = {name.lower(): one for name, one in answer.getheaders()}
@@ -220,7 +232,7 @@ class Http:
         while piece := answer.read1(_PIECE):
             received += len(piece)
             for part in _unpacked(unpack, piece) if unpack else (piece,):
-                content.write(part)
+                _keep(content, part)
                 if content.tell() > most_bytes:
                     raise BadAnswer(f"{place.host} answers with more than {most_bytes:,} bytes")
             elapsed = time.monotonic() - begun
@@ -228,7 +240,7 @@ class Http:
                 raise TimeoutError(f"{received} bytes in {elapsed:.0f} s")
         # `read1` takes the end of a connection for the end of an answer.
         if answer.length or (unpack and not unpack.eof and received):
-            raise _Again(f"{place.host} broke off in the middle of an answer")
+            raise _Retry(f"{place.host} broke off in the middle of an answer")
         return content
 
     def _taken(self, place: _Place) -> tuple[http.client.HTTPConnection, bool]:
@@ -249,7 +261,7 @@ class Http:
                 host, port, timeout=_CONNECT_SECONDS, context=self._tls
             )
             if place.proxy:
-                connection.set_tunnel(place.host, place.port, _proxy_headers(place.proxy))
+                connection.set_tunnel(place.host, place.port, proxy_headers(place.proxy))
         else:
             connection = http.client.HTTPConnection(host, port, timeout=_CONNECT_SECONDS)
         try:
@@ -274,37 +286,57 @@ class Http:
         connection.close()
 
 
+def _keep(content: IO[bytes], part: bytes) -> None:
+    try:
+        content.write(part)
+    except OSError as error:
+        raise StorageError(
+            f"an answer cannot be kept on this machine: {error.strerror}",
+            hint="the folder for temporary files may be full; TMPDIR names another",
+        ) from error
+
+
 _STALE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
 
 
 def _failure(error: BaseException, place: _Place) -> BaseException:
     """What became of an attempt: worth another, hopeless, or none of our business."""
     host = place.host
-    if isinstance(error, StorageError | _Again):
+    if isinstance(error, StorageError | _Retry):
         return error
     if isinstance(error, ssl.SSLCertVerificationError):
         return StorageError(
             f"the certificate of {host} is not trusted: {error.verify_message}",
             hint="SSL_CERT_FILE can name the certificates to trust",
         )
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+        return StorageError(
+            f"{host} does not speak TLS as it should: {error.reason or error}",
+            hint="check that the endpoint is one of https, at the right port",
+        )
+    if isinstance(error, OSError) and str(error).startswith("Tunnel connection failed: 4"):
+        return StorageError(
+            f"the proxy denies the way to {host}: {error}",
+            hint="check the credentials in https_proxy, or name the host in no_proxy",
+        )
     if isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN:
         return StorageError(
             f"there is no host {host}", hint="check the endpoint in the profile, and the network"
         )
     if isinstance(error, TimeoutError):
-        return _Again(f"{host} does not answer" + (f": {error}" if str(error) else ""))
+        return _Retry(f"{host} does not answer" + (f": {error}" if str(error) else ""))
     if isinstance(error, http.client.IncompleteRead):
-        return _Again(f"{host} broke off in the middle of an answer")
+        return _Retry(f"{host} broke off in the middle of an answer")
     if isinstance(error, http.client.HTTPException):
         return BadAnswer(f"{host} does not answer in HTTP: {error or type(error).__name__}")
     if isinstance(error, zlib.error):
         return BadAnswer(f"{host} sends what cannot be unpacked")
     if isinstance(error, OSError):
-        return _Again(f"{host} cannot be reached: {error.strerror or error}")
+        return _Retry(f"{host} cannot be reached: {error.strerror or error}")
     return error
 
 
-def _gave_up(url: str, failure: _Again, attempts: int) -> StorageError:
+def _gave_up(url: str, failure: _Retry, attempts: int) -> StorageError:
     times = "once" if attempts == 1 else f"{attempts} times"
     if failure.wait_s:
         hint = f"it asks to be left alone for {failure.wait_s:.0f} s; try again then"
@@ -325,37 +357,12 @@ def _place_of(url: str) -> tuple[_Place, str]:
     if any(one <= " " or one == "\x7f" for one in url):
         raise BadAnswer("a URL has spaces in it")
     port = port or (443 if parts.scheme == "https" else 80)
-    proxy = _proxy_for(parts)
+    proxy = proxy_for(parts, port)
     path = parts.path or "/"
     target = f"{path}?{parts.query}" if parts.query else path
     if proxy and parts.scheme == "http":
         target = f"http://{parts.netloc.rpartition('@')[2]}{target}"
     return _Place(parts.scheme, parts.hostname, port, proxy), target
-
-
-def _proxy_for(parts: SplitResult) -> str | None:
-    """The proxy that the environment names for a host."""
-    proxies = getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if not proxy or proxy_bypass(parts.hostname or ""):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def _proxy_headers(proxy: str) -> dict[str, str]:
-    parts = urlsplit(proxy)
-    if parts.username is None:
-        return {}
-    return {
-        "Proxy-Authorization": basic(unquote(parts.username), unquote(parts.password or "")),
-    }
-
-
-def basic(user: str, password: str) -> str:
-    """The value of an Authorization header."""
-    import base64
-
-    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
 def _unpacked(unpack: Any, piece: bytes) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -26,6 +26,9 @@ from deltacli.errors import Refused
 from deltacli.sharing.capabilities import DELTA, PARQUET
 from deltacli.sharing.client.http import BadAnswer
 
+_MOST_SIZE = 1 << 50
+# The year 10000 in milliseconds.
+_MOST_STAMP = 253_402_300_800_000
 # Readers of the parquet format know this version of the protocol.
 _MOST_PARQUET = 2
 # What comes before the places of files where a whole URL is needed.
@@ -57,7 +60,7 @@ class Source:
     """Where a file can be read, perhaps for a short time only; `place` is ours for it."""
 
     place: str
-    url: str
+    url: str = field(repr=False)
     size: int | None = None
 
 
@@ -183,7 +186,8 @@ def _vector(body: Json, descriptor: Json) -> tuple[Source | None, dict[str, Any]
     url = _text(descriptor, "pathOrInlineDv")
     vector_id = body.get("deletionVectorFileId")
     if not isinstance(vector_id, str):
-        # Older servers tell none; the URL without its signature says which file it is.
+        # Older servers tell none; the URL without its signature says which file it is. Several
+        # vectors of one file are told apart by their offsets.
         path = urlsplit(url)._replace(query="", fragment="").geturl()
         vector_id = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
     source = Source(_place("vectors", vector_id), url)
@@ -228,6 +232,10 @@ def _text(body: Json, name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not value:
         raise BadAction(f"{name} is missing")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise BadAction(f"{name} is no text that can be written") from None
     return value
 
 
@@ -241,15 +249,15 @@ def _optional(body: Json, name: str) -> str | None:
 
 def _whole(body: Json, name: str) -> int | None:
     value = body.get(name)
-    if value is not None and (type(value) is not int or value < 0):
+    if value is not None and (type(value) is not int or not 0 <= value < 2**63):
         raise BadAction(f"{name} is no whole number")
     return value
 
 
 def _size(body: Json) -> int:
     size = _whole(body, "size")
-    if size is None:
-        raise BadAction("size is missing")
+    if size is None or size > _MOST_SIZE:
+        raise BadAction("size is missing" if size is None else "size is that of no file")
     return size
 
 
@@ -262,8 +270,7 @@ def _partition(body: Json) -> dict[str, str | None]:
 
 
 def _stamps(body: Json) -> tuple[int | None, int | None, int | None]:
-    return (
-        _whole(body, "version"),
-        body.get("timestamp") if type(body.get("timestamp")) is int else None,
-        _whole(body, "expirationTimestamp"),
-    )
+    stamp = _whole(body, "timestamp")
+    if stamp is not None and stamp >= _MOST_STAMP:
+        raise BadAction("timestamp is that of no time")
+    return _whole(body, "version"), stamp, _whole(body, "expirationTimestamp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -31,7 +32,7 @@ class SharedVersion:
     metadata: Metadata
     version: int
     lines: Callable[[], Iterable[FileLine]]
-    again: Again
+    renewal: Renewal
     warnings: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -60,8 +61,10 @@ class SharedVersion:
 def schema_of(metadata: Metadata) -> Struct:
     """Raises BadAnswer where a server tells no schema that can be read."""
     try:
-        return parse_schema(metadata.schema_string or "")
-    except BadSchema as error:
+        text = metadata.schema_string or ""
+        text.encode()
+        return parse_schema(text)
+    except (BadSchema, UnicodeEncodeError) as error:
         raise BadAnswer(f"the schemaString of the answer is wrong: {error}") from None
 
 
@@ -69,18 +72,19 @@ def open_version(server: SharingServer, table: TableAddress, query: Query) -> Sh
     """A version whose files are asked for once, and once more when their URLs have ended."""
     query = replace(query, wants_refresh=query.at == NEWEST)
     answer = server.query(table, query)
-    again = SameVersion(server, table, query, answer.version, answer.refresh_token)
-    return as_version(answer, again)
+    same = server.asking_in(answer.ids_of)
+    renewal = SameVersion(same, table, query, answer.version, answer.refresh_token)
+    return as_version(answer, renewal)
 
 
-def as_version(answer: Answer, again: Again) -> SharedVersion:
+def as_version(answer: Answer, renewal: Renewal) -> SharedVersion:
     return SharedVersion(
-        SharedStore(again.server.http, again),
+        SharedStore(renewal.server.http, renewal),
         answer.protocol.protocol,
         answer.definition.metadata,
         answer.version,
-        answer.files,
-        again,
+        answer.live_files,
+        renewal,
     )
 
 
@@ -98,14 +102,14 @@ class SameVersion:
         if self.query.at != NEWEST:
             return self.server.query(self.table, self.query).files()
         query = replace(self.query, wants_refresh=False)
-        pinned = replace(query, at=At(version=self.version))
+        pinned = [replace(query, at=At(version=self.version))]
         if self.refresh_token is not None:
-            pinned = replace(query, refresh_token=self.refresh_token)
-        try:
-            return self.server.query(self.table, pinned).files()
-        except Refused:
-            # Neither refresh tokens nor history: the newest version may still be the same.
-            answer = self.server.query(self.table, query)
+            pinned.insert(0, replace(query, refresh_token=self.refresh_token))
+        for one in pinned:
+            # A token may have ended, and history may not be shared.
+            with contextlib.suppress(Refused):
+                return self.server.query(self.table, one).files()
+        answer = self.server.query(self.table, query)
         if answer.version != self.version:
             raise StorageError(
                 f"the URLs of version {self.version} have ended, and the table is at "
@@ -139,7 +143,7 @@ class SameChanges:
         return self.server.changes(self.table, self.asked).files()
 
 
-Again = SameVersion | SameCommits | SameChanges
+Renewal = SameVersion | SameCommits | SameChanges
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,7 @@ class SharedChanges:
     """What commits changed: for each, in order, the definition in force and its files."""
 
     answer: Answer
-    again: Again
+    renewal: Renewal
     store: SharedStore
 
     @property
@@ -170,7 +174,7 @@ class SharedChanges:
         """The newest definition, for the files of any of the commits."""
         told = self.answer
         protocol, metadata = told.protocol.protocol, told.definition.metadata
-        return SharedVersion(self.store, protocol, metadata, version, tuple, self.again)
+        return SharedVersion(self.store, protocol, metadata, version, tuple, self.renewal)
 
 
 def changed_files(files: Files, version: int, lines: Sequence[FileLine]) -> list[ScanFile]:
@@ -225,14 +229,15 @@ def open_changes(server: SharingServer, table: TableAddress, asked: Range) -> Sh
     """The changes of a range by the newest definition, as change data is read."""
     answer = server.changes(table, asked)
     check_readable(answer.protocol.protocol)
-    again = SameChanges(server, table, replace(asked, start=At(version=answer.version)))
-    return SharedChanges(answer, again, SharedStore(server.http, again))
+    same = server.asking_in(answer.ids_of)
+    renewal = SameChanges(same, table, replace(asked, start=At(version=answer.version)))
+    return SharedChanges(answer, renewal, SharedStore(server.http, renewal))
 
 
 __all__ = [
-    "Again",
     "Commit",
     "Commits",
+    "Renewal",
     "SameChanges",
     "SameCommits",
     "SameVersion",

@@ -11,10 +11,11 @@ from deltacli.delta import json_text
 from deltacli.errors import NotFound
 from deltacli.sharing.capabilities import DELTA, HEADER, PARQUET
 from deltacli.sharing.client.address import TableAddress
-from deltacli.sharing.client.answer import Answer, Page, read_page, version_of
+from deltacli.sharing.client.answer import ID_HASH, Answer, Page, read_page, version_of
 from deltacli.sharing.client.credentials import Authorization
 from deltacli.sharing.client.failures import failure_of
 from deltacli.sharing.client.http import BadAnswer, Http, Reply, Request
+from deltacli.sharing.client.pages import followed
 from deltacli.sharing.profile import Profile
 
 # What is read here, or passed on as it is.
@@ -31,8 +32,6 @@ FEATURES = (
     "geospatial",
 )
 BOTH = (DELTA, PARQUET)
-_MOST_PAGES = 100_000
-_MOST_EMPTY = 100
 # Bytes of a list, and of an answer about files.
 _MOST_LIST, _MOST_ANSWER = 1 << 26, 1 << 36
 
@@ -117,7 +116,7 @@ class SharingServer:
         self._authorization = Authorization(profile.credentials, http)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self.profile, self.http, self._formats, self._page_size)
+        return _unpickled, (self.profile, self.http, self._formats, self._page_size)
 
     # -- listings ------------------------------------------------------------------------
 
@@ -144,25 +143,19 @@ class SharingServer:
                 yield from self.tables(share, one["name"])
 
     def _items(self, path: str, asked: str, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        token, seen, empty = None, set[str](), 0
-        while True:
+        def page(token: str | None) -> Mapping[str, Any]:
             query = f"?{urlencode({'pageToken': token})}" if token else ""
-            reply = self._ask("GET", path + query, asked)
-            page = _page_of(reply)
-            items = page.get("items") or ()
-            for item in items:
+            return _page_of(self._ask("GET", path + query, asked))
+
+        pages = followed(page(None), _token_of, page, f"the list of {asked}")
+        for one, note in pages:
+            for item in one.get("items") or ():
                 if not isinstance(item, Mapping) or not all(
-                    isinstance(item.get(one), str) for one in fields
+                    isinstance(item.get(name), str) for name in fields
                 ):
                     raise BadAnswer(f"an item of the list of {asked} has no {' or '.join(fields)}")
+                note()
                 yield item
-            token = page.get("nextPageToken")
-            if not token:
-                return
-            empty = 0 if items else empty + 1
-            if token in seen or empty > _MOST_EMPTY or len(seen) >= _MOST_PAGES:
-                raise BadAnswer(f"the list of {asked} never ends")
-            seen.add(token)
 
     # -- tables --------------------------------------------------------------------------
 
@@ -184,10 +177,15 @@ class SharingServer:
             return version_of(reply)
 
     def metadata(self, table: TableAddress, at: At = NEWEST) -> Page:
+        """The head of a version. Servers of before 2026 tell it of the newest only."""
         values = {"version": at.version, "timestamp": at.timestamp}
         query = urlencode({name: one for name, one in values.items() if one is not None})
         path = f"{table.path}/metadata" + (f"?{query}" if query else "")
-        return read_page(self._ask("GET", path, _asked(table), self._capabilities))
+        page = read_page(self._ask("GET", path, _asked(table), self._capabilities))
+        if at.timestamp is not None or at.version not in (None, page.version):
+            # What it does not know, a server passes over in silence; this it knows.
+            return self.query(table, Query(at, limit=0)).first
+        return page
 
     def query(self, table: TableAddress, query: Query) -> Answer:
         """The files of a version, or what was added and removed in some."""
@@ -211,7 +209,13 @@ class SharingServer:
                 )
             )
 
-        return Answer(page(None), page)
+        answer = Answer(page(None), page)
+        if query.at.version not in (None, answer.version):
+            raise BadAnswer(
+                f"the server answers with version {answer.version} of {table}, "
+                f"where {query.at.version} was asked"
+            )
+        return answer
 
     def changes(self, table: TableAddress, asked: Range) -> Answer:
         """The files that hold what commits changed."""
@@ -226,13 +230,21 @@ class SharingServer:
 
         return Answer(page(None), page)
 
+    def asking_in(self, response_format: str | None) -> SharingServer:
+        """The same, for one response format if there is one given."""
+        if response_format is None:
+            return self
+        return SharingServer(
+            self.profile, self.http, formats=(response_format,), page_size=self._page_size
+        )
+
     @property
     def _capabilities(self) -> dict[str, str]:
         words = [f"responseformat={','.join(self._formats)}"]
         if DELTA in self._formats:
             words.append(f"readerfeatures={','.join(FEATURES)}")
         words.append("includeendstreamaction=true")
-        return {HEADER: ";".join(words)}
+        return {HEADER: ";".join(words), ID_HASH: DELTA}
 
     # -- requests ------------------------------------------------------------------------
 
@@ -262,12 +274,18 @@ class SharingServer:
         return self.http.ask(Request(method, url, {**own, **headers}, body, most))
 
 
-def _again(profile: Profile, http: Http, formats: Sequence[str], size: int | None) -> SharingServer:
+def _unpickled(
+    profile: Profile, http: Http, formats: Sequence[str], size: int | None
+) -> SharingServer:
     return SharingServer(profile, http, formats=formats, page_size=size)
 
 
 def _asked(table: TableAddress) -> str:
     return f"table {str(table)!r}"
+
+
+def _token_of(page: Mapping[str, Any]) -> str | None:
+    return page.get("nextPageToken")
 
 
 def _page_of(reply: Reply) -> Mapping[str, Any]:

@@ -119,8 +119,9 @@ class SharedStore:
 
 
 def _unlike(path: str, source: Source, how: str) -> CorruptLog:
+    size = "some" if source.size is None else f"{source.size:,}"
     return CorruptLog(
-        f"{path} has {how} than the {source.size:,} bytes that the server told",
+        f"{path} has {how} than the {size} bytes that the server told",
         hint="it is not the file of the table; tell the provider",
     )
 

@@ -1,1 +1,1 @@
-"""What a Spark source of shared tables decides: options, offsets, files. It knows no Spark."""
+"""What a Spark source of shared tables decides: options, offsets, files. It knows no PySpark."""

@@ -8,7 +8,7 @@ asks for the files between a new beginning and the old end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.errors import Refused
@@ -24,16 +24,22 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """`from_snapshot`: the anchor's version is read whole, as a snapshot."""
+    """`from_snapshot`: the anchor's version is read whole, as a snapshot.
+
+    `ids_of` is the response format by whose ids the files before the position were counted,
+    if ids differ by format and there are any.
+    """
 
     table_id: str
     position: Position
     anchor: int
     from_snapshot: bool
     reads_changes: bool
+    ids_of: str | None = None
 
-    def at(self, position: Position) -> Offset:
-        return Offset(self.table_id, position, self.anchor, self.from_snapshot, self.reads_changes)
+    def at(self, position: Position, ids_of: str | None = None) -> Offset:
+        ids_of = ids_of if position.index else None
+        return replace(self, position=position, ids_of=ids_of)
 
     @property
     def beginning(self) -> Offset:
@@ -53,6 +59,7 @@ class Offset:
                 "kind": "snapshot" if self.from_snapshot else "version",
             },
             "cdf": self.reads_changes,
+            "idsOf": self.ids_of,
         }
 
 
@@ -64,16 +71,16 @@ def parse_offset(body: Mapping[str, Any]) -> Offset:
                 f"the checkpoint's offset is of form {body['v']}, and only {_FORM} is known here",
                 hint="a newer deltacli wrote it; use that, or begin with a new checkpoint",
             )
-        offset = Offset(
+        return Offset(
             body["tableId"],
             Position(body["version"], body["index"]),
             body["anchor"]["version"],
             {"snapshot": True, "version": False}[body["anchor"]["kind"]],
             body["cdf"],
+            body.get("idsOf"),
         )
     except (KeyError, TypeError):
         raise Refused(
             "the checkpoint's offset is not one of this source",
             hint="another source wrote the checkpoint; begin with a new one",
         ) from None
-    return offset

@@ -10,10 +10,9 @@ from difflib import get_close_matches
 from deltacli.errors import UsageError
 from deltacli.sharing.capabilities import DELTA, PARQUET
 from deltacli.sharing.client.address import TableAddress, parse_table, split_address
-from deltacli.sharing.client.http import Http, Patience
+from deltacli.sharing.client.http import DEFAULT_PATIENCE, Http, Patience, parse_patience
 from deltacli.sharing.client.server import BOTH, NEWEST, At, SharingServer
 from deltacli.sharing.profile import load_profile
-from deltacli.units import parse_duration
 
 INTERVAL_CONF = "spark.delta.sharing.streaming.queryTableVersionIntervalSeconds"
 INTERVAL = "queryTableVersionIntervalSeconds"
@@ -37,7 +36,6 @@ _BATCH = (
     "timestampAsOf",
     "endingVersion",
     "endingTimestamp",
-    "limitHint",
     "pushdown",
 )
 _STREAM = (
@@ -58,7 +56,7 @@ class Place:
     profile: str
     table: TableAddress
     formats: tuple[str, ...] = BOTH
-    timeout_s: float = 120.0
+    patience: Patience = DEFAULT_PATIENCE
     allow_http: bool = False
     columns: tuple[str, ...] | None = None
     partition_bytes: int = _USUAL_PARTITION
@@ -66,8 +64,7 @@ class Place:
 
     def server(self) -> SharingServer:
         profile = load_profile(self.profile, {}, allow_http=self.allow_http)
-        http = Http(Patience(self.timeout_s, self.timeout_s))
-        return SharingServer(profile, http, formats=self.formats)
+        return SharingServer(profile, Http(self.patience), formats=self.formats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,6 @@ class BatchOptions:
     at: At = NEWEST
     start: At = NEWEST
     end: At = NEWEST
-    limit: int | None = None
     pushes_down: bool = False
 
 
@@ -125,11 +121,10 @@ def parse_batch(options: Mapping[str, str]) -> BatchOptions:
         raise UsageError(
             "a start or an end is for changes", hint="add readChangeFeed, or use versionAsOf"
         )
-    limit = reader.whole("limitHint", least=0)
     pushes_down = reader.flag("pushdown")
-    if place.reads_changes and (limit is not None or pushes_down):
-        raise UsageError("changes take no hints", hint="leave limitHint and pushdown out")
-    return BatchOptions(place, at, start, end, limit, pushes_down)
+    if place.reads_changes and pushes_down:
+        raise UsageError("changes take no hints", hint="leave pushdown out")
+    return BatchOptions(place, at, start, end, pushes_down)
 
 
 def parse_stream(options: Mapping[str, str], usual_interval: int | None = None) -> StreamOptions:
@@ -144,7 +139,7 @@ def parse_stream(options: Mapping[str, str], usual_interval: int | None = None) 
     max_files = reader.whole("maxFilesPerTrigger", least=1)
     if max_files is None and max_bytes is None:
         max_files = _USUAL_FILES
-    interval = reader.whole(INTERVAL, least=0)
+    interval = parse_seconds(reader.text(INTERVAL), INTERVAL)
     if interval is None:
         interval = _USUAL_INTERVAL if usual_interval is None else usual_interval
     if interval < _LEAST_INTERVAL:
@@ -165,6 +160,16 @@ def parse_stream(options: Mapping[str, str], usual_interval: int | None = None) 
         reader.flag("skipChangeCommits"),
         interval,
     )
+
+
+def parse_seconds(text: str | None, name: str) -> int | None:
+    """Whole seconds, with or without their unit."""
+    if text is None:
+        return None
+    digits = text.strip().lower().removesuffix("s")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 10):
+        raise UsageError(f"{name} is {text!r}", hint="it is a number of seconds")
+    return int(digits)
 
 
 class _Reader:
@@ -199,7 +204,9 @@ class _Reader:
         text = self.text(name)
         if text is None:
             return None
-        if not (text.isascii() and text.isdigit() and least <= int(text) < 2**63):
+        if not (text.isascii() and text.isdigit() and len(text) < 20) or not (
+            least <= int(text) < 2**63
+        ):
             raise UsageError(f"{name} is {text!r}", hint=f"it is a whole number from {least} on")
         return int(text)
 
@@ -211,7 +218,7 @@ class _Reader:
         digits = text.lower().removesuffix("b")
         unit = {"k": 10, "m": 20, "g": 30, "t": 40}.get(digits[-1:], 0)
         digits = digits[:-1] if unit else digits
-        if not (digits.isascii() and digits.isdigit() and 0 < int(digits) < 2**63):
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 16 and int(digits)):
             raise UsageError(f"{name} is {text!r}", hint="write it in bytes, or as 512m or 1g")
         return int(digits) << unit
 
@@ -240,7 +247,7 @@ class _Reader:
             profile,
             parse_table(name),
             formats[answers],
-            120.0 if timeout is None else max(parse_duration(timeout) / 1000, 0.1),
+            DEFAULT_PATIENCE if timeout is None else parse_patience(timeout),
             self.flag("allowHttp"),
             None if columns is None else tuple(one.strip() for one in columns.split(",")),
             self.size("maxPartitionBytes") or _USUAL_PARTITION,
@@ -252,11 +259,11 @@ def _instant(name: str, text: str) -> str:
     """An ISO-8601 time; one without a zone is in UTC."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        utc = moment.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
         raise UsageError(
             f"{name} is {text!r}, which is no time", hint="write it as 2026-01-31T10:00:00Z"
         ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    utc = moment.astimezone(UTC).replace(tzinfo=None)
     return utc.isoformat(timespec="milliseconds") + "Z"

@@ -9,9 +9,10 @@ from typing import Any
 from deltacli.delta.actions import Metadata, Protocol
 from deltacli.delta.scan import CHANGE_FIELDS, Files
 from deltacli.delta.schema import Struct
+from deltacli.errors import Refused
 from deltacli.local.scan import read_rows
 from deltacli.sharing.client.messages import FileLine
-from deltacli.sharing.client.rows import Again, SharedVersion, changed_files
+from deltacli.sharing.client.rows import Renewal, SharedVersion, changed_files
 from deltacli.sharing.client.store import SharedStore
 
 # A file takes about as long as so many bytes of it.
@@ -35,19 +36,19 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`again` asks for the same files, where their URLs have ended."""
+    """`renewal` asks for the same files, where their URLs have ended."""
 
-    again: Again
+    renewal: Renewal
     groups: tuple[Group, ...]
 
 
 def read_part(part: Part, wanted: Struct) -> Iterator[Any]:
     """The rows as record batches of the wanted columns; what a version has not is null."""
-    store = SharedStore(part.again.server.http, part.again)
+    store = SharedStore(part.renewal.server.http, part.renewal)
     for group in part.groups:
-        version = SharedVersion(store, group.protocol, group.metadata, 0, tuple, part.again)
-        own = {one.name: one for one in version.schema.fields}
-        columns = Struct(tuple(own.get(one.name, one) for one in wanted.fields))
+        version = SharedVersion(store, group.protocol, group.metadata, 0, tuple, part.renewal)
+        own = {one.name.lower(): one for one in version.schema.fields}
+        columns = Struct(tuple(own.get(one.name.lower(), one) for one in wanted.fields))
         files = Files(version)
         for line in group.lines:
             store.take(line)
@@ -58,20 +59,20 @@ def read_part(part: Part, wanted: Struct) -> Iterator[Any]:
         yield from read_rows(files, scans, columns)
 
 
-def parts_of(again: Again, groups: Iterable[Group], most_bytes: int) -> Iterator[Part]:
+def parts_of(renewal: Renewal, groups: Iterable[Group], most_bytes: int) -> Iterator[Part]:
     """The groups, cut into parts of about one size."""
     held: list[Group] = []
     size = count = 0
     for group in groups:
         for piece in _pieces(group, most_bytes):
             if held and (size + piece.size > most_bytes or count >= _MOST_FILES):
-                yield Part(again, tuple(held))
+                yield Part(renewal, tuple(held))
                 held, size, count = [], 0, 0
             held.append(piece)
             size += piece.size
             count += len(piece.lines)
     if held:
-        yield Part(again, tuple(held))
+        yield Part(renewal, tuple(held))
 
 
 def _pieces(group: Group, most_bytes: int) -> Iterator[Group]:
@@ -102,5 +103,12 @@ def telling(lines: Sequence[FileLine]) -> tuple[FileLine, ...]:
 
 
 def with_changes(schema: Struct) -> Struct:
-    """A schema and what changed rows have besides."""
+    """A schema and what changed rows have besides. Raises Refused if it has such names."""
+    taken = {one.name.lower() for one in schema.fields}
+    for one in CHANGE_FIELDS:
+        if one.name in taken:
+            raise Refused(
+                f"the table has a column {one.name} of its own, and changes have one as well",
+                hint="its changes cannot be told; read versions",
+            )
     return Struct((*schema.fields, *CHANGE_FIELDS))

@@ -10,10 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from deltacli.delta.actions import Protocol
+from deltacli.delta.scan import chosen_columns
 from deltacli.delta.schema import Array, DataType, Field, Map, Struct, type_text
-from deltacli.errors import Refused, StorageError
+from deltacli.errors import Refused
 from deltacli.sharing.client.messages import Definition, FileLine
 from deltacli.sharing.client.rows import (
     SameChanges,
@@ -25,8 +27,11 @@ from deltacli.sharing.client.rows import (
 from deltacli.sharing.client.server import NEWEST, At, Query, Range, SharingServer
 from deltacli.sharing.source.offsets import Offset, Position
 from deltacli.sharing.source.options import StreamOptions
-from deltacli.sharing.source.parts import Group, Part, parts_of, telling
+from deltacli.sharing.source.parts import Group, Part, parts_of, telling, with_changes
 from deltacli.spark.schema import plain_types
+
+# URLs that end so soon are not given to tasks.
+_SOON_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +53,25 @@ class _Version:
 
 @dataclass(frozen=True)
 class _Window:
-    """The files of some versions, checked; a version without any has no entry."""
+    """The files of some versions, checked; a version without any has no entry.
+
+    `ids_of` is the format that decides on the order of files, if formats differ in it.
+    """
 
     first: int
     last: int
     is_snapshot: bool
     protocol: Protocol
     versions: dict[int, _Version]
+    ids_of: str | None
+
+    @cached_property
+    def good_until_ms(self) -> int | None:
+        """When the first of the URLs ends."""
+        lines = (
+            line for one in self.versions.values() for unit in one.units for line in unit.lines
+        )
+        return min((one.expires_ms for one in lines if one.expires_ms is not None), default=None)
 
     def units(self, version: int) -> Sequence[Unit]:
         found = self.versions.get(version)
@@ -108,6 +125,9 @@ class Stream:
         page = self.server.metadata(table)
         definition = page.head[1]
         self._check_definition(definition, None)
+        shared = schema_of(definition.metadata)
+        known = with_changes(shared) if options.place.reads_changes else shared
+        chosen_columns(known, [one.name for one in self.schema.fields])
         from_snapshot = options.start == NEWEST and not options.begins_at_latest
         version = page.version
         if options.begins_at_latest:
@@ -116,6 +136,11 @@ class Stream:
             version = options.start.version
         elif options.start.timestamp is not None:
             version = self.server.version(table, options.start.timestamp)
+        if version > page.version + 1:
+            raise Refused(
+                f"startingVersion is {version}, and {table} is at version {page.version}",
+                hint="latest begins with what comes next",
+            )
         return Offset(
             definition.metadata.id,
             Position(version),
@@ -149,15 +174,15 @@ class Stream:
         room = _Admission(self.options.max_files, self.options.max_bytes)
         if takes_all:
             room = _Admission(None, None)
-        position = start.position
+        position, ids_of = start.position, start.ids_of
         while position.version <= target:
-            window = self._window_at(start, position.version, target)
+            window = self._window_at(start, position.version, target, ids_of)
             for version in range(position.version, window.last + 1):
                 units = window.units(version)
                 for index in range(position.index, len(units)):
                     if not room.takes(units[index]):
-                        return start.at(Position(version, index))
-                position = Position(version + 1)
+                        return start.at(Position(version, index), window.ids_of)
+                position, ids_of = Position(version + 1), None
             if room.files and not takes_all:
                 break
         return start.at(position)
@@ -169,10 +194,16 @@ class Stream:
             # The first batch failed and Spark began anew: the end knows from where it came.
             start = end.beginning
         found: list[Part] = []
-        position = start.position
+        position, ids_of = start.position, start.ids_of
         while position < end.position:
             last = end.position.version - (end.position.index == 0)
-            window = self._window_at(end, position.version, last)
+            if end.ids_of is not None:
+                if ids_of is None:
+                    ids_of = end.ids_of
+                elif ids_of != end.ids_of and position.version < end.position.version:
+                    # The last version is counted another way: it is asked for by itself.
+                    last = end.position.version - 1
+            window = self._window_at(end, position.version, last, ids_of)
             stop = min(window.last, last)
             groups = [
                 group
@@ -181,15 +212,12 @@ class Stream:
                     window,
                     version,
                     position.index if version == position.version else 0,
-                    end.position.index if version == end.position.version else None,
+                    end.position.index or None if version == end.position.version else None,
                 )
             ]
-            found += parts_of(
-                self._again(window, position.version, stop),
-                groups,
-                self.options.place.partition_bytes,
-            )
-            position = Position(stop + 1)
+            renewal = self._renewal(window, position.version, stop)
+            found += parts_of(renewal, groups, self.options.place.partition_bytes)
+            position, ids_of = Position(stop + 1), None
         return found
 
     def _groups(
@@ -202,18 +230,18 @@ class Stream:
             changes_of = version if self.options.place.reads_changes else None
             yield Group(window.protocol, metadata, lines, changes_of)
 
-    def _again(
+    def _renewal(
         self, window: _Window, first: int, last: int
     ) -> SameVersion | SameCommits | SameChanges:
         """What asks for a window's files once more, wherever they are read."""
-        table = self.options.place.table
+        table, server = self.options.place.table, self.server.asking_in(window.ids_of)
         if window.is_snapshot:
             query = Query(At(version=window.first))
-            return SameVersion(self.server, table, query, window.first)
+            return SameVersion(server, table, query, window.first)
         if self.options.place.reads_changes:
             asked = Range(At(version=first), At(version=last), with_history=True)
-            return SameChanges(self.server, table, asked)
-        return SameCommits(self.server, table, Query(starting_version=first, ending_version=last))
+            return SameChanges(server, table, asked)
+        return SameCommits(server, table, Query(starting_version=first, ending_version=last))
 
     def _check_offset(self, offset: Offset) -> None:
         if offset.reads_changes != self.options.place.reads_changes:
@@ -224,52 +252,52 @@ class Stream:
 
     # -- windows -------------------------------------------------------------------------
 
-    def _window_at(self, offset: Offset, first: int, last: int) -> _Window:
-        """The files from a version on, at most of so many versions as one request may ask for."""
+    def _window_at(self, offset: Offset, first: int, last: int, ids_of: str | None) -> _Window:
+        """The files from a version on, at most of so many versions as one request may ask for.
+
+        Where files have been counted, it is by the ids of that format.
+        """
         held = self._window
         is_snapshot = offset.from_snapshot and first == offset.anchor
         if held is None or not (
-            held.first <= first <= held.last and held.is_snapshot == is_snapshot
+            held.first <= first <= held.last
+            and held.is_snapshot == is_snapshot
+            and (ids_of is None or held.ids_of in (None, ids_of))
+            and not self._ends_soon(held)
         ):
             last = min(last, first + self.options.max_versions - 1)
             ask = self._snapshot if is_snapshot else self._commits
-            self._window = held = ask(offset.table_id, first, last)
+            server = self.server.asking_in(ids_of)
+            self._window = held = ask(server, offset.table_id, first, last)
         return held
 
-    def _snapshot(self, table_id: str, version: int, _: int) -> _Window:
+    def _ends_soon(self, window: _Window) -> bool:
+        until_ms = window.good_until_ms
+        return until_ms is not None and time.time() * 1000 > until_ms - _SOON_MS
+
+    def _snapshot(self, server: SharingServer, table_id: str, version: int, _: int) -> _Window:
         table = self.options.place.table
         try:
-            answer = self.server.query(table, Query(At(version=version)))
+            answer = server.query(table, Query(At(version=version)))
         except Refused as error:
             raise _needs_history(error) from error
-        if answer.version != version:
-            raise StorageError(
-                f"the server answers with version {answer.version} of {table}, not {version}",
-                hint="tell its provider",
-            )
         self._check_definition(answer.definition, table_id)
         # Whether a file once was a change of data is nothing to a snapshot.
-        lines = [
-            replace(one, body={**one.body, "dataChange": True})
-            for one in answer.files()
-            if one.action == "add"
-        ]
+        lines = [replace(one, body={**one.body, "dataChange": True}) for one in answer.live_files()]
         lines.sort(key=lambda one: one.id)
         units = tuple(Unit((one,)) for one in lines)
         held = {version: _Version(answer.definition, units)}
-        return _Window(version, version, True, answer.protocol.protocol, held)
+        return _Window(version, version, True, answer.protocol.protocol, held, answer.ids_of)
 
-    def _commits(self, table_id: str, first: int, last: int) -> _Window:
+    def _commits(self, server: SharingServer, table_id: str, first: int, last: int) -> _Window:
         table = self.options.place.table
         reads_changes = self.options.place.reads_changes
         try:
             if reads_changes:
                 asked = Range(At(version=first), At(version=last), with_history=True)
-                answer = self.server.changes(table, asked)
+                answer = server.changes(table, asked)
             else:
-                answer = self.server.query(
-                    table, Query(starting_version=first, ending_version=last)
-                )
+                answer = server.query(table, Query(starting_version=first, ending_version=last))
         except Refused as error:
             raise _needs_history(error) from error
         told = read_commits(answer, last)
@@ -284,7 +312,7 @@ class Stream:
             )
             for one in told.commits
         }
-        return _Window(first, last, False, answer.protocol.protocol, held)
+        return _Window(first, last, False, answer.protocol.protocol, held, answer.ids_of)
 
     def _additions(self, version: int, lines: Sequence[FileLine]) -> tuple[Unit, ...]:
         """The files that a commit added; that it took some away has to be allowed."""
