@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli.sharing.server.config import Config, SchemaEntry, ShareEntry
 from tests.conftest import ROOT, Result
 from tests.rows import multiset
+from tests.sharing import scripted as scripts
 from tests.sharing.living import LivingTable, replayed
 from tests.sharing.serving import Server, one_share, serving, shared
 from tests.sharing.test_client_tables import downloaded
@@ -108,7 +110,9 @@ def test_files_of_older_versions_and_ranges(share: Deltacli, deltacli: Deltacli)
     for wrong in (["--to", "3"], ["--from", "4", "--to", "3"], ["--from", "3", "--at", "3"],
                   ["--from", "3", "--where", "order_id = 1"], ["--from", "3", "--limit", "1"],
                   ["--where", "a = 1", "--json-hint", "{}"], ["--json-hint", "{}"],
-                  ["--where", "year(ordered_at) = 2026"]):  # fmt: skip
+                  ["--where", "year(ordered_at) = 2026"], ["--where", "nope = 1"],
+                  ["--where", "order_id = 'x'"],
+                  ["--where", "country = 'DE'", "--limit", "3"]):  # fmt: skip
         assert share("files", ADDRESS, *wrong).code == 2, wrong
     assert share("files", "other.main.secret", "--at", "3").code == 4
 
@@ -197,6 +201,52 @@ def test_a_downloaded_table_is_a_sound_table(
     assert downloaded(tmp_path / "some", "parquet") == [{"id": least}]
 
 
+def test_a_downloaded_table_needs_what_it_has_and_no_more(
+    tmp_path: Path, deltacli: Deltacli
+) -> None:
+    """Whatever a server tells of the provider's own log."""
+    metadata = scripts.METADATA["metaData"]
+    ntz = {"name": "n", "type": "timestamp_ntz", "nullable": True, "metadata": {}}
+    schema = {"type": "struct", "fields": [*json.loads(metadata["schemaString"])["fields"], ntz]}
+    told = {
+        **metadata,
+        "schemaString": json.dumps(schema),
+        "configuration": {
+            "delta.enableInCommitTimestamps": "true",
+            "delta.enableRowTracking": "true",
+            "delta.checkpointPolicy": "v2",
+            "delta.minWriterVersion": "7",
+        },
+    }
+    names = ["inCommitTimestamp", "rowTracking", "v2Checkpoint", "domainMetadata", "timestampNtz"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "writerFeatures": names,
+                "readerFeatures": ["v2Checkpoint", "timestampNtz"]}  # fmt: skip
+    for form in ("delta", "parquet"):
+        head = [{"protocol": {"deltaProtocol": protocol}}, {"metaData": {"deltaMetadata": told}}]
+        if form == "parquet":
+            head = [scripts.PROTOCOL, {"metaData": told}]
+        header = {**scripts.NDJSON, "Delta-Table-Version": "3"}
+        with scripts.scripted(lambda _: scripts.Say(200, scripts.lines(*head), header)) as server:  # noqa: B023
+            profile = tmp_path / "me.share"
+            profile.write_text(json.dumps({"shareCredentialsVersion": 1, "endpoint": server.url,
+                                           "bearerToken": "t"}))  # fmt: skip
+            target = tmp_path / form
+            assert deltacli("share", "download", f"{profile}#a.b.c", target).code == 0
+        found = deltacli("validate", target, "-o", "json")
+        assert found.code == 0, found.stdout
+        body = deltacli("snapshot", target, "-o", "json").json
+        assert body["readerFeatures"] == ["timestampNtz"]
+
+
+def test_no_rows_are_a_file_with_a_schema(share: Deltacli, tmp_path: Path) -> None:
+    target = tmp_path / "none"
+    assert (
+        share("download", ADDRESS, target, "--as", "parquet", "--where", "order_id < 0").code == 0
+    )
+    (file,) = target.iterdir()
+    assert pq.read_table(file).column_names == ["order_id", "ordered_at", "amount", "country"]
+
+
 def test_nothing_is_downloaded_by_halves(
     living: tuple[LivingTable, Deltacli], tmp_path: Path
 ) -> None:
@@ -215,13 +265,15 @@ def test_nothing_is_downloaded_by_halves(
     assert share("download", tmp_path / "link").code == 2
     assert share("download", tmp_path / "no" / "where").code == 7
     assert share("download", tmp_path / "new", "--columns", "id").code == 2
+    assert share("download", "").code == 2
+    for where in ("length(word) > 1", "nope = 1", "id = 'x'", "id ="):
+        assert share("download", tmp_path / "new", "--as", "parquet", "--where", where).code == 2
 
 
 def test_ids_of_a_hostile_server_are_no_paths(tmp_path: Path, deltacli: Deltacli) -> None:
     import io
 
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     from tests.sharing.scripted import Asked, Say, file_line, scripted, told
 

@@ -20,7 +20,7 @@ import pytest
 from deltacli.errors import CorruptLog, DeltaCliError, StorageError
 from deltacli.sharing.client.http import BadAnswer, Http, Patience, Request
 from deltacli.sharing.client.rows import open_version
-from deltacli.sharing.client.server import NEWEST, Query
+from deltacli.sharing.client.server import NEWEST, At, Query
 from tests.conftest import Result
 from tests.sharing.client import client, rows_of, table
 from tests.sharing.scripted import (
@@ -63,7 +63,7 @@ def run(deltacli: Deltacli, tmp_path: Path) -> Callable[..., Result]:
         assert "Traceback" not in result.stderr
         assert "t0ken" not in result.stderr + result.stdout
         if result.code:
-            first, second = result.stderr.splitlines()
+            first, second = result.stderr.splitlines()[-2:]
             assert first.startswith("error: ")
             assert second.startswith("hint: ")
         return result
@@ -300,7 +300,14 @@ def test_what_is_no_list_is_an_error(say: Say, run: Callable[..., Result]) -> No
 
 
 HEADER = {**NDJSON, "Delta-Table-Version": "3"}
+BIG = 10**30
 BROKEN = [
+    told(file_line("https://x/", 1, "\ud800")),
+    told(file_line("https://x/", 1 << 60)),
+    told(file_line("https://x/", 1, version=BIG)),
+    told(file_line("https://x/", 1, timestamp=10**16)),
+    told({"endStreamAction": {}}, file_line("https://x/", 1)),
+    Say(200, lines(PROTOCOL, METADATA) + b'{ "endStreamAction" : {"errorMessage": "no"} }', HEADER),
     Say(200, b"", HEADER),
     Say(200, lines(PROTOCOL), HEADER),
     Say(200, lines(METADATA, PROTOCOL), HEADER),
@@ -366,11 +373,68 @@ def test_pages_that_never_end_do(kind: str) -> None:
         return told({"endStreamAction": {"nextPageToken": token}})
 
     with scripted(script) as server:
-        with pytest.raises(BadAnswer, match="never end"):
+        with pytest.raises(BadAnswer, match="never ends"):
             list(client(server.url).shares())
-        with pytest.raises(BadAnswer, match="never end"):
+        with pytest.raises(BadAnswer, match="never ends"):
             list(client(server.url).query(TABLE, Query()).files())
     assert count[0] < 400
+
+
+@pytest.mark.parametrize("form", ['{ "endStreamAction" : %s }', '{"endStreamAction":%s}  ', " %s"])
+def test_the_last_line_counts_however_it_is_written(form: str) -> None:
+    """Also one that is longer than most answers."""
+    token = "t" * (200_000 if form == " %s" else 5)
+    body = json.dumps({"nextPageToken": token})
+    line = form % (body if form != " %s" else json.dumps({"endStreamAction": json.loads(body)}))
+    count = [0]
+
+    def script(_: Asked) -> Say:
+        count[0] += 1
+        return Say(200, lines(PROTOCOL, METADATA) + line.encode() + b"\n", HEADER)
+
+    with scripted(script) as server, pytest.raises(BadAnswer, match="never ends"):
+        list(client(server.url).query(TABLE, Query()).files())
+    assert count[0] == 2
+
+
+def test_two_readers_of_one_answer_have_all_of_it() -> None:
+    files = [file_line("https://x/", 1, f"f{number}") for number in range(9)]
+    with scripted(always(told(*files))) as server:
+        answer = client(server.url).query(TABLE, Query())
+        assert len(list(zip(answer.files(), answer.files(), strict=True))) == 9
+
+
+def test_a_file_that_is_told_twice_is_not_read_twice() -> None:
+    line = file_line("https://x/", 1)
+    with scripted(always(told(line, line))) as server:
+        version = open_version(client(server.url), TABLE, Query(NEWEST))
+        with pytest.raises(BadAnswer, match="twice"):
+            list(version.lines())
+
+
+def test_a_server_that_answers_of_another_version_is_not_believed(
+    run: Callable[..., Result],
+) -> None:
+    with scripted(always(told(version=9))) as server:
+        for command in ("head", "files", "metadata"):
+            assert run(server.url, "share", command, "a.b.c", "--at", "9").code == 0
+            result = run(server.url, "share", command, "a.b.c", "--at", "3")
+            assert result.code == 7
+            assert "version 9 of a.b.c, where 3 was asked" in result.stderr
+
+
+def test_an_old_server_tells_an_old_schema_with_its_files() -> None:
+    """It passes over the version in a request for metadata."""
+
+    def script(asked: Asked) -> Say:
+        return told(version=3 if asked.method == "POST" else 9)
+
+    with scripted(script) as server:
+        asking = client(server.url)
+        assert asking.metadata(TABLE, At(version=3)).version == 3
+        assert asking.metadata(TABLE, At(timestamp="2026-01-01T00:00:00Z")).version == 3
+        assert asking.metadata(TABLE).version == 9
+        assert server.asked[1].json == {"limitHint": 0, "version": 3}
 
 
 def test_pages_of_other_versions_are_not_mixed() -> None:
@@ -620,6 +684,49 @@ def test_many_readers_ask_once_for_new_urls() -> None:
             one.join()
     assert found == [len(data)] * 16
     assert len(queries) == 2
+
+
+def test_a_token_that_has_ended_gives_way_to_the_version() -> None:
+    data = parquet()
+    url = [""]
+
+    def script(asked: Asked) -> Say:
+        if asked.method == "GET":
+            return Say(403) if asked.path == "/old" else Say(200, data)
+        if "refreshToken" in asked.json:
+            return Say(400, json.dumps(ERROR).encode())
+        name = "new" if "version" in asked.json else "old"
+        return told(file_line(f"{url[0]}/{name}", len(data)),
+                    {"endStreamAction": {"refreshToken": "short"}})  # fmt: skip
+
+    with scripted(script) as server:
+        url[0] = server.url
+        assert len(rows_of(open_version(client(server.url), TABLE, Query(NEWEST)))) == 10
+
+
+def test_a_full_disk_is_no_fault_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    import errno
+    import tempfile
+
+    class Full(io.BytesIO):
+        def write(self, _: Any) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", lambda _: Full())
+    with (
+        scripted(always(SHARES)) as server,
+        pytest.raises(StorageError, match="kept on this machine: No space"),
+    ):
+        list(client(server.url).shares())
+    assert len(server.asked) == 1
+
+
+def test_tls_at_a_port_without_it_is_said_at_once() -> None:
+    with (
+        scripted(always(SHARES)) as server,
+        pytest.raises(StorageError, match="does not speak TLS"),
+    ):
+        list(client(server.url.replace("http:", "https:")).shares())
 
 
 def test_without_tokens_and_history_the_same_version_must_still_be_the_newest() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -308,10 +307,22 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> 
         assert proxy.asked[0].path == "http://far.example/ds/shares"
         own = proxy.asked[0].headers["proxy-authorization"].removeprefix("Basic ")
         assert base64.b64decode(own) == b"me:pw"
-        monkeypatch.setenv("no_proxy", "127.0.0.1")
-        assert os.environ["no_proxy"]
+        # What goes to this machine, perhaps without TLS, stays here.
         with scripted(lambda _: EMPTY) as server:
             near = {**V1, "endpoint": server.url}
             list(SharingServer(parse(near), Http(SOON)).shares())
             assert len(server.asked) == 1
     assert len(proxy.asked) == 1
+
+
+@pytest.mark.parametrize("proxy", ["https://h:1", "socks5://h:1", "http://h:x", "http://:1"])
+def test_a_proxy_that_cannot_be_spoken_to_is_named(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", proxy.replace("//", "//me:s3cret@"))
+    with pytest.raises(StorageError, match="cannot be used") as caught:
+        list(SharingServer(parse(V1), Http(SOON)).shares())
+    assert "s3cret" not in caught.value.message
+    monkeypatch.setenv("no_proxy", "x.example:443")
+    with pytest.raises(StorageError, match=r"no host x\.example|cannot be reached"):
+        list(SharingServer(parse(V1), Http(SOON)).shares())

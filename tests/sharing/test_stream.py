@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 from collections import Counter
@@ -9,16 +10,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from deltacli.delta.schema import Struct, parse_schema
 from deltacli.errors import DeltaCliError, Refused, UsageError
-from deltacli.sharing.client.server import At
+from deltacli.sharing.client import answer
+from deltacli.sharing.client import server as sharing_server
+from deltacli.sharing.client.server import BOTH, At
 from deltacli.sharing.source.offsets import parse_offset
 from deltacli.sharing.source.options import Place, StreamOptions, parse_batch, parse_stream
 from deltacli.sharing.source.parts import read_part, with_changes
 from deltacli.sharing.source.stream import Stream
+from deltacli.storage.local import LocalStore
 from tests.builder import TableBuilder, add, column, commit_info, metadata, protocol, remove
 from tests.sharing.client import client, table
 from tests.sharing.living import COLUMNS, LivingTable, Row, replayed
@@ -230,6 +235,42 @@ def planned(engine: Engine, number: int) -> int:
     return sum(len(one.lines) for one in groups)
 
 
+@pytest.mark.parametrize("knows_header", [True, False])
+@pytest.mark.parametrize("formats", [("parquet", "delta"), ("delta", "parquet")])
+def test_a_version_is_counted_the_same_way_in_either_format(
+    knows_header: bool, formats: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids of files, and so their order, may differ by format; a server may change it any time."""
+    small(tmp_path / "t", HEAD)
+    built = TableBuilder(LocalStore(str(tmp_path / "t")))
+    names = [f"{number}.parquet" for number in range(9)]
+    built.commit(commit_info(), *map(add, names), version=1)
+    if not knows_header:
+        monkeypatch.setattr(answer, "ID_HASH", "nobody-knows")
+        monkeypatch.setattr(sharing_server, "ID_HASH", "nobody-knows")
+    with serving(one_share(shared("t", tmp_path / "t"))) as server:
+        seen: list[str] = []
+        at = None
+        for turn in range(5):
+            # It answers in one format, and in the other the next time.
+            reader = client(server, BOTH)
+            wished = reader.asking_in
+            reader.asking_in = lambda ids, n=turn, ask=wished: ask(ids or formats[n % 2])  # type: ignore[method-assign]
+            stream = Stream(reader, options(start=At(version=0)), SCHEMA)
+            at = at or stream.beginning()
+            end = parse_offset(through_json(stream.latest(at).json()))
+            for part in stream.parts(at, end):
+                seen += [line.data.url for group in part.groups for line in group.lines]
+            at = end
+    assert len(seen) == len({path_of(one) for one in seen}) == 9
+
+
+def path_of(url: str) -> str:
+    """The file that a URL of ours stands for."""
+    grant = urlsplit(url).path.rsplit("/", 2)[1]
+    return base64.urlsafe_b64decode(grant + "=" * (-len(grant) % 4)).rsplit(b"\0", 1)[1].decode()
+
+
 def test_a_commit_of_changes_is_never_split(living: tuple[LivingTable, Server]) -> None:
     made, server = living
     made.append(5)
@@ -280,9 +321,7 @@ def test_all_available_takes_every_window_at_once(living: tuple[LivingTable, Ser
 
 
 def small(folder: Path, *commits: list[Any]) -> None:
-    built = TableBuilder(
-        __import__("deltacli.storage.local", fromlist=["x"]).LocalStore(str(folder))
-    )
+    built = TableBuilder(LocalStore(str(folder)))
     for actions in commits:
         built.commit(*actions)
 
@@ -327,6 +366,15 @@ def test_what_a_stream_of_rows_cannot_tell_is_an_error(
         assert caught.value.hint
 
 
+def test_a_start_that_is_far_ahead_is_refused(tmp_path: Path) -> None:
+    small(tmp_path / "t", HEAD)
+    with serving(one_share(shared("t", tmp_path / "t"))) as server:
+        assert Stream(client(server), options(start=At(version=1)), SCHEMA).beginning()
+        stream = Stream(client(server), options(start=At(version=2)), SCHEMA)
+        with pytest.raises(Refused, match="is at version 0"):
+            stream.beginning()
+
+
 def test_a_table_without_history_cannot_be_streamed(tmp_path: Path) -> None:
     small(tmp_path / "t", HEAD)
     with serving(one_share(shared("t", tmp_path / "t", history_shared=False))) as server:
@@ -364,6 +412,9 @@ PATH = {"path": "me.share#a.b.c"}
         ({"queryTableVersionIntervalSeconds": "9"}, "every 10 seconds"),
         ({"maxVersionsPerRpc": "0"}, "whole number from 1"),
         ({"maxFilesPerTrigger": "x"}, "whole number"),
+        ({"startingVersion": "1" * 5000}, "whole number"),
+        ({"startingTimestamp": "0001-01-01T00:00:00+01:00"}, "no time"),
+        ({"timeout": "0s"}, "between 100 ms and a day"),
         ({"maxBytesPerTrigger": "1q"}, "bytes"),
         ({"ignoreChanges": "yes"}, "true or false"),
         ({"responseFormat": "csv"}, "delta, parquet or auto"),

@@ -154,6 +154,19 @@ def test_errors_say_what_to_do(
     assert server.token not in frame._jdf.queryExecution().toString()
 
 
+def test_a_schema_that_somebody_gives_is_one_of_the_tables(
+    living: tuple[LivingTable, Server, str], source: Any
+) -> None:
+    made, _, address = living
+    made.append(2)
+    frame = source().schema("WORD string, id bigint").load(address)
+    assert Counter((row["id"], row["WORD"]) for row in frame.collect()) == made.rows
+    with pytest.raises(PySparkException, match="no column 'idd'"):
+        source().schema("idd bigint").load(address).count()
+    with pytest.raises(PySparkException, match="NOT NULL"):
+        source().schema("id bigint not null").load(address).count()
+
+
 # -- streams -----------------------------------------------------------------------------
 
 

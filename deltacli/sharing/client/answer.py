@@ -78,9 +78,11 @@ class Answer:
         for page, note in pages:
             if page.version != self.version:
                 raise BadAnswer("the table's version changes from page to page")
+            has_ended = False
             for line, _ in _lines_of(page.content, page.start):
-                if isinstance(line, End) and line != page.end:
+                if has_ended:
                     raise BadAnswer("the answer goes on after its end")
+                has_ended = isinstance(line, End)
                 if isinstance(line, FileLine):
                     note()
                 if isinstance(line, FileLine | Definition):
