@@ -25,6 +25,7 @@ from deltacli.sharing.source.parts import read_part, with_changes
 from deltacli.sharing.source.stream import Stream
 from deltacli.storage.local import LocalStore
 from tests.builder import TableBuilder, add, column, commit_info, metadata, protocol, remove
+from tests.sharing import scripted as scripts
 from tests.sharing.client import client, table
 from tests.sharing.living import COLUMNS, LivingTable, Row, replayed
 from tests.sharing.serving import Server, one_share, serving, shared
@@ -456,3 +457,50 @@ def test_usual_options_are_those_of_other_clients() -> None:
         parse_stream(PATH, 5)
     started = parse_stream({**PATH, "STARTINGTIMESTAMP": "2026-01-01 10:00:00+01:00"})
     assert started.start == At(timestamp="2026-01-01T09:00:00.000Z")
+
+
+@pytest.mark.parametrize("reads_changes", [False, True])
+def test_what_a_server_tells_too_much_is_passed_over(reads_changes: bool) -> None:
+    """Later versions than asked for, files without a change of data, and changes told twice."""
+    id_only = {"id": "t", "format": {"provider": "parquet", "options": {}}, "partitionColumns": [],
+               "schemaString": scripts.METADATA["metaData"]["schemaString"],
+               "configuration": {}}  # fmt: skip
+    head = [
+        {"protocol": {"deltaProtocol": {"minReaderVersion": 1, "minWriterVersion": 4}}},
+        {"metaData": {"deltaMetadata": id_only, "version": 0}},
+    ]
+
+    def line(version: int, kind: str, name: str, **more: Any) -> dict[str, Any]:
+        body = {"path": f"https://x/{name}", "size": 1, "partitionValues": {}, **more}
+        return {"file": {"id": name, "version": version, "timestamp": version,
+                         "deltaSingleAction": {kind: body}}}  # fmt: skip
+
+    files = [
+        line(0, "add", "a"),
+        line(1, "add", "b"),
+        *([line(1, "cdc", "c")] if reads_changes else []),
+        line(2, "add", "d", dataChange=False),
+        line(2, "remove", "a", dataChange=False),
+        line(9, "add", "e"),
+    ]
+    header = {**scripts.NDJSON, "Delta-Table-Version": "0"}
+
+    def script(asked: scripts.Asked) -> scripts.Say:
+        if asked.path.endswith("/version"):
+            return scripts.Say(200, headers={"Delta-Table-Version": "2"})
+        body = scripts.lines(*head) if asked.path.endswith("/metadata") else scripts.lines(
+            *head, *files)  # fmt: skip
+        return scripts.Say(200, body, header)
+
+    schema = Struct(SCHEMA.fields[:1])
+    with scripts.scripted(script) as server:
+        asked = options(start=At(version=0), reads_changes=reads_changes, max_files=9)
+        wanted = with_changes(schema) if reads_changes else schema
+        stream = Stream(client(server.url), asked, wanted)
+        start = stream.beginning()
+        stream.freeze()
+        end = stream.latest(start)
+        groups = [group for part in stream.parts(start, end) for group in part.groups]
+    assert end.position.version == 3
+    told = [one.id for group in groups for one in group.lines]
+    assert told == (["a", "c"] if reads_changes else ["a", "b"])
