@@ -68,7 +68,7 @@ leaf = st.one_of(
         for name, values in _LITERALS.items()
     ),
     st.sampled_from(("i in (0, 1)", "i in (1, null)", "s in ('a', '')", "i between 0 and 1",
-                     "s like 'a%'", "b", "not b", "s is null", "i is not null", "i = l")),
+                     "s like 'a%'", "b", "not b", "s is null", "i is not null", "i = n.x")),
 )  # fmt: skip
 condition = st.recursive(
     leaf,
