@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -178,19 +178,35 @@ def with_common_options(
 ) -> Callable[..., None]:
     """A Typer callback for `command(options, …)`, with common options after its own.
 
-    `formats` are those that its output can have.
+    A parameter that is a dataclass of options stands for them. `formats` are those that its
+    output can have.
     """
     own = inspect.signature(command, eval_str=True)
     _options, *rest = own.parameters.values()
+    groups: dict[str, type[Any]] = {
+        one.name: one.annotation
+        for one in rest
+        if isinstance(one.annotation, type) and is_dataclass(one.annotation)
+    }
+    grouped = [
+        one
+        for kind in groups.values()
+        for one in inspect.signature(kind, eval_str=True).parameters.values()
+    ]
+    single = [one for one in rest if one.name not in groups]
     known = inspect.signature(CommonOptions, eval_str=True).parameters
     shared = [_with_formats(known[name], formats) for name in names]
 
     @functools.wraps(command)
     def callback(**values: Any) -> None:
         options = CommonOptions(**{name: values.pop(name) for name in names})
+        for name, kind in groups.items():
+            values[name] = kind(**{one.name: values.pop(one.name) for one in fields(kind)})
         command(options, **values)
 
-    keyword_only = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*rest, *shared)]
+    keyword_only = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*single, *grouped, *shared)
+    ]
     callback.__signature__ = own.replace(  # type: ignore[attr-defined]
         parameters=keyword_only, return_annotation=None
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,16 +17,6 @@ if TYPE_CHECKING:
     from deltacli.sharing.client.address import TableAddress
     from deltacli.sharing.client.server import At, SharingServer
 
-ProfileOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--profile",
-        envvar="DELTACLI_PROFILE",
-        metavar="FILE",
-        help="The profile that the provider gave: a file, a URL, or - for standard input.",
-        show_default=False,
-    ),
-]
 SharedTableArg = Annotated[
     str,
     typer.Argument(
@@ -34,21 +25,36 @@ SharedTableArg = Annotated[
         show_default=False,
     ),
 ]
-AllowHttpOpt = Annotated[
-    bool,
-    typer.Option("--allow-http", help="Send the profile's credentials without TLS."),
-]
-TimeoutOpt = Annotated[
-    str,
-    typer.Option(
-        "--timeout",
-        metavar="DURATION",
-        help="How long to wait for a silent server, and to go on asking one that fails.",
-    ),
-]
-DEFAULT_TIMEOUT = "2m"
 # Whoever waits for so long is told why.
 _LONG_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Asking:
+    """With whose profile a server is asked, and how patiently."""
+
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            envvar="DELTACLI_PROFILE",
+            metavar="FILE",
+            help="The profile that the provider gave: a file, a URL, or - for standard input.",
+            show_default=False,
+        ),
+    ] = None
+    allow_http: Annotated[
+        bool,
+        typer.Option("--allow-http", help="Send the profile's credentials without TLS."),
+    ] = False
+    timeout: Annotated[
+        str,
+        typer.Option(
+            "--timeout",
+            metavar="DURATION",
+            help="How long to wait for a silent server, and to go on asking one that fails.",
+        ),
+    ] = "2m"
 
 
 class ResponseFormat(StrEnum):
@@ -95,51 +101,53 @@ WhereOpt = Annotated[
 
 def open_server(
     session: Session,
-    profile: str | None,
-    *,
-    allow_http: bool,
-    timeout: str,
+    asking: Asking,
+    address: str,
     response_format: ResponseFormat = ResponseFormat.AUTO,
     page_size: int | None = None,
-) -> SharingServer:
-    """The server of a profile; what is to be said of the profile is said."""
+) -> tuple[SharingServer, str]:
+    """The server of a profile, and the name in an address, whose own profile comes first.
+
+    What is to be said of the profile is said.
+    """
+    from deltacli.sharing.client.address import split_address
     from deltacli.sharing.client.http import Http, parse_patience
     from deltacli.sharing.client.server import BOTH, SharingServer
     from deltacli.sharing.profile import load_profile, profile_warnings
 
+    own, name = split_address(address)
+    profile = own or asking.profile
     if not profile:
         raise UsageError(
             "no profile is named",
             hint="--profile FILE, DELTACLI_PROFILE, or FILE#share.schema.table",
         )
-    patience = parse_patience(timeout)
-    loaded = load_profile(profile, session.storage_options, allow_http=allow_http)
+    patience = parse_patience(asking.timeout)
+    loaded = load_profile(profile, session.storage_options, allow_http=asking.allow_http)
     session.warn(profile_warnings(loaded, profile, session.now_ms))
     session.explain(f"the server is at {loaded.endpoint}")
 
     def on_wait(message: str, seconds: float) -> None:
         (session.note if seconds >= _LONG_SECONDS else session.explain)(message)
 
+    formats = BOTH if response_format is ResponseFormat.AUTO else (response_format.value,)
     http = Http(patience, on_wait=on_wait)
-    chosen = response_format
-    formats = BOTH if chosen is ResponseFormat.AUTO else (chosen.value,)
-    return SharingServer(loaded, http, formats=formats, page_size=page_size)
+    return SharingServer(loaded, http, formats=formats, page_size=page_size), name
 
 
-def named_table(text: str, profile: str | None) -> tuple[str | None, TableAddress]:
-    """The profile and the names of a table's address; a profile in it comes first."""
+def open_table(
+    session: Session,
+    asking: Asking,
+    address: str,
+    response_format: ResponseFormat = ResponseFormat.AUTO,
+    page_size: int | None = None,
+) -> tuple[SharingServer, TableAddress]:
+    """The same for the address of a table."""
     from deltacli.sharing.client.address import parse_table, split_address
 
-    own, name = split_address(text)
-    return own or profile, parse_table(name)
-
-
-def named(text: str, profile: str | None) -> tuple[str | None, str]:
-    """The profile and the name of a share's address."""
-    from deltacli.sharing.client.address import split_address
-
-    own, name = split_address(text)
-    return own or profile, name
+    table = parse_table(split_address(address)[1])
+    server, _ = open_server(session, asking, address, response_format, page_size)
+    return server, table
 
 
 def shared_at(session: Session, text: str | None, option: str = "--at") -> At:

@@ -13,7 +13,7 @@ from deltacli.sharing.names import address_problem
 from deltacli.sharing.server.catalog import TableName, build_catalog
 from deltacli.sharing.server.config import Config, TableEntry
 from deltacli.sharing.server.failures import Failure
-from deltacli.sharing.server.needs import choose_format
+from deltacli.sharing.server.formats import choose_format
 from deltacli.sharing.server.tables import SharedTable
 from deltacli.sharing.server.versions import Version
 

@@ -38,7 +38,7 @@ from deltacli.sharing.client.address import TableAddress
 from deltacli.sharing.client.messages import FileLine, Source
 from deltacli.sharing.client.rows import SharedVersion
 from deltacli.sharing.client.server import At, SharingServer
-from deltacli.sharing.server.needs import needs_of, told_configuration, told_protocol
+from deltacli.sharing.needs import needs_of, told_configuration, told_protocol
 from deltacli.storage.local import LocalStore
 
 FIELDS = ("table", "version", "location", "kind", "numFiles", "sizeInBytes", "numRecords")
@@ -104,8 +104,8 @@ def plan_download(
             "a downloaded table has all rows and columns",
             hint="--as parquet can leave some out",
         )
-    version, condition = open_wished(server, table, at, Wish(where))
-    wanted = chosen_columns(version.schema, columns)
+    version, _ = open_wished(server, table, at, Wish(where))
+    wanted, condition = chosen_columns(version.schema, columns), None
     if kind == PARQUET:
         try:
             condition = condition_of(version.schema, wanted, where)
@@ -287,8 +287,9 @@ def _write_rows(
         on_file("files", done, len(jobs), size)
     if not count:
         # Without a row, there is still the schema.
-        with parquet.ParquetWriter(os.path.join(folder, _PART.format(0)), plan.arrow_schema):
-            count = 1
+        path = os.path.join(folder, _PART.format(0))
+        parquet.ParquetWriter(path, plan.arrow_schema).close()
+        count, size = 1, os.path.getsize(path)
     return count, size, records
 
 

@@ -216,8 +216,8 @@ def profile_warnings(profile: Profile, place: str, now_ms: int) -> list[str]:
             f"{iso_time(expires_ms)}; ask the provider for a new one"
         )
     if "://" not in place and place != "-" and os.name == "posix":
-        mode = stat.S_IMODE(os.stat(place).st_mode)
-        if stat.S_ISREG(os.stat(place).st_mode) and mode & 0o077:
+        mode = os.stat(place).st_mode
+        if stat.S_ISREG(mode) and mode & 0o077:
             found.append(f"others can read the profile {place}: chmod 600 {place}")
     return found
 

@@ -8,16 +8,12 @@ import typer
 
 from deltacli.cli.options import CommonOptions
 from deltacli.cli.recipient import (
-    DEFAULT_TIMEOUT,
-    AllowHttpOpt,
+    Asking,
     PageSizeOpt,
-    ProfileOpt,
     ResponseFormat,
     ResponseFormatOpt,
     SharedTableArg,
-    TimeoutOpt,
-    named_table,
-    open_server,
+    open_table,
     shared_at,
 )
 from deltacli.cli.session import Session
@@ -30,6 +26,7 @@ EXAMPLES = (
 
 def share_changes(
     options: CommonOptions,
+    asking: Asking,
     table: SharedTableArg,
     first: Annotated[
         str,
@@ -55,9 +52,6 @@ def share_changes(
     ] = False,
     page_size: PageSizeOpt = None,
     response_format: ResponseFormatOpt = ResponseFormat.AUTO,
-    profile: ProfileOpt = None,
-    allow_http: AllowHttpOpt = False,
-    timeout: TimeoutOpt = DEFAULT_TIMEOUT,
 ) -> None:
     """Show what commits changed, where a table records its changes and shares its history.
 
@@ -70,15 +64,7 @@ def share_changes(
 
     session = Session(options)
     asked = Range(shared_at(session, first, "--from"), shared_at(session, last, "--to"))
-    profile, name = named_table(table, profile)
-    server = open_server(
-        session,
-        profile,
-        allow_http=allow_http,
-        timeout=timeout,
-        response_format=response_format,
-        page_size=page_size,
-    )
+    server, name = open_table(session, asking, table, response_format, page_size)
     if rows:
         session.show(show_changed_rows(server, name, asked))
         return

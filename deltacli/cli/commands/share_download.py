@@ -9,17 +9,13 @@ import typer
 
 from deltacli.cli.options import CommonOptions, column_names
 from deltacli.cli.recipient import (
-    DEFAULT_TIMEOUT,
-    AllowHttpOpt,
+    Asking,
     PageSizeOpt,
-    ProfileOpt,
     ResponseFormat,
     ResponseFormatOpt,
     SharedAtOpt,
     SharedTableArg,
-    TimeoutOpt,
-    named_table,
-    open_server,
+    open_table,
     shared_at,
 )
 from deltacli.cli.session import Session
@@ -38,6 +34,7 @@ EXAMPLES = (
 
 def share_download(
     options: CommonOptions,
+    asking: Asking,
     table: SharedTableArg,
     target: Annotated[
         str, typer.Argument(metavar="FOLDER", help="A new folder.", show_default=False)
@@ -67,9 +64,6 @@ def share_download(
     ] = None,
     page_size: PageSizeOpt = None,
     response_format: ResponseFormatOpt = ResponseFormat.AUTO,
-    profile: ProfileOpt = None,
-    allow_http: AllowHttpOpt = False,
-    timeout: TimeoutOpt = DEFAULT_TIMEOUT,
 ) -> None:
     """Copy a version of a shared table to a folder on this machine.
 
@@ -81,15 +75,7 @@ def share_download(
 
     session = Session(options)
     session.check_places(None)
-    profile, name = named_table(table, profile)
-    server = open_server(
-        session,
-        profile,
-        allow_http=allow_http,
-        timeout=timeout,
-        response_format=response_format,
-        page_size=page_size,
-    )
+    server, name = open_table(session, asking, table, response_format, page_size)
     plan = plan_download(
         server,
         name,

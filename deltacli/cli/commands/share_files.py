@@ -8,18 +8,14 @@ import typer
 
 from deltacli.cli.options import CommonOptions
 from deltacli.cli.recipient import (
-    DEFAULT_TIMEOUT,
-    AllowHttpOpt,
+    Asking,
     PageSizeOpt,
-    ProfileOpt,
     ResponseFormat,
     ResponseFormatOpt,
     SharedAtOpt,
     SharedTableArg,
-    TimeoutOpt,
     WhereOpt,
-    named_table,
-    open_server,
+    open_table,
     shared_at,
 )
 from deltacli.cli.session import Session
@@ -35,6 +31,7 @@ EXAMPLES = (
 
 def share_files(
     options: CommonOptions,
+    asking: Asking,
     table: SharedTableArg,
     at: SharedAtOpt = None,
     where: WhereOpt = None,
@@ -88,9 +85,6 @@ def share_files(
     ] = None,
     page_size: PageSizeOpt = None,
     response_format: ResponseFormatOpt = ResponseFormat.AUTO,
-    profile: ProfileOpt = None,
-    allow_http: AllowHttpOpt = False,
-    timeout: TimeoutOpt = DEFAULT_TIMEOUT,
 ) -> None:
     """List the files of a shared table with their URLs, which can be read without a profile.
 
@@ -112,15 +106,7 @@ def share_files(
         )
     if first is not None and last is not None and last < first:
         raise UsageError(f"--to {last} is before --from {first}", hint="name a range")
-    profile, name = named_table(table, profile)
-    server = open_server(
-        session,
-        profile,
-        allow_http=allow_http,
-        timeout=timeout,
-        response_format=response_format,
-        page_size=page_size,
-    )
+    server, name = open_table(session, asking, table, response_format, page_size)
     if first is not None:
         listing = list_added(server, name, first, last, session.progress)
     else:

@@ -16,17 +16,13 @@ from deltacli.cli.options import (
     column_names,
 )
 from deltacli.cli.recipient import (
-    DEFAULT_TIMEOUT,
-    AllowHttpOpt,
-    ProfileOpt,
+    Asking,
     ResponseFormat,
     ResponseFormatOpt,
     SharedAtOpt,
     SharedTableArg,
-    TimeoutOpt,
     WhereOpt,
-    named_table,
-    open_server,
+    open_table,
     shared_at,
 )
 from deltacli.cli.session import Session
@@ -40,6 +36,7 @@ EXAMPLES = (
 
 def share_head(
     options: CommonOptions,
+    asking: Asking,
     table: SharedTableArg,
     limit: Annotated[
         int,
@@ -55,9 +52,6 @@ def share_head(
     engine: EngineOpt = Engine.AUTO,
     spark_master: SparkMasterOpt = None,
     spark_conf: SparkConfOpt = None,
-    profile: ProfileOpt = None,
-    allow_http: AllowHttpOpt = False,
-    timeout: TimeoutOpt = DEFAULT_TIMEOUT,
 ) -> None:
     """Show some rows of a shared table.
 
@@ -70,14 +64,7 @@ def share_head(
 
     session = Session(options, EngineWish.of(engine, spark_master, spark_conf))
     request = HeadRequest(limit, column_names(columns), where)
-    profile, name = named_table(table, profile)
-    server = open_server(
-        session,
-        profile,
-        allow_http=allow_http,
-        timeout=timeout,
-        response_format=response_format,
-    )
+    server, name = open_table(session, asking, table, response_format)
     plan = plan_shared_head(
         server, name, shared_at(session, at), request, session.wish.choice.value
     )

@@ -8,11 +8,7 @@ import typer
 
 from deltacli.cli.options import CommonOptions
 from deltacli.cli.recipient import (
-    DEFAULT_TIMEOUT,
-    AllowHttpOpt,
-    ProfileOpt,
-    TimeoutOpt,
-    named,
+    Asking,
     open_server,
 )
 from deltacli.cli.session import Session
@@ -25,6 +21,7 @@ EXAMPLES = (
 
 def share_schemas(
     options: CommonOptions,
+    asking: Asking,
     share: Annotated[
         str,
         typer.Argument(
@@ -33,14 +30,10 @@ def share_schemas(
             show_default=False,
         ),
     ],
-    profile: ProfileOpt = None,
-    allow_http: AllowHttpOpt = False,
-    timeout: TimeoutOpt = DEFAULT_TIMEOUT,
 ) -> None:
     """List the schemas of a share."""
     from deltacli.operations.share_client import list_schemas
 
     session = Session(options)
-    profile, name = named(share, profile)
-    server = open_server(session, profile, allow_http=allow_http, timeout=timeout)
+    server, name = open_server(session, asking, share)
     session.show(list_schemas(server, name))

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from deltacli.cli.options import CommonOptions
 from deltacli.cli.recipient import (
-    DEFAULT_TIMEOUT,
-    AllowHttpOpt,
-    ProfileOpt,
-    TimeoutOpt,
+    Asking,
     open_server,
 )
 from deltacli.cli.session import Session
@@ -18,14 +15,10 @@ EXAMPLES = (
 )
 
 
-def share_shares(
-    options: CommonOptions,
-    profile: ProfileOpt = None,
-    allow_http: AllowHttpOpt = False,
-    timeout: TimeoutOpt = DEFAULT_TIMEOUT,
-) -> None:
+def share_shares(options: CommonOptions, asking: Asking) -> None:
     """List the shares that a profile can read."""
     from deltacli.operations.share_client import list_shares
 
     session = Session(options)
-    session.show(list_shares(open_server(session, profile, allow_http=allow_http, timeout=timeout)))
+    server, _ = open_server(session, asking, "")
+    session.show(list_shares(server))

@@ -8,11 +8,7 @@ import typer
 
 from deltacli.cli.options import CommonOptions
 from deltacli.cli.recipient import (
-    DEFAULT_TIMEOUT,
-    AllowHttpOpt,
-    ProfileOpt,
-    TimeoutOpt,
-    named,
+    Asking,
     open_server,
 )
 from deltacli.cli.session import Session
@@ -26,6 +22,7 @@ EXAMPLES = (
 
 def share_tables(
     options: CommonOptions,
+    asking: Asking,
     share: Annotated[
         str | None,
         typer.Argument(
@@ -38,18 +35,12 @@ def share_tables(
         str | None,
         typer.Option("--schema", metavar="NAME", help="Only of this schema.", show_default=False),
     ] = None,
-    profile: ProfileOpt = None,
-    allow_http: AllowHttpOpt = False,
-    timeout: TimeoutOpt = DEFAULT_TIMEOUT,
 ) -> None:
     """List the tables that a profile can read."""
     from deltacli.operations.share_client import list_tables
 
     session = Session(options)
-    name = None
-    if share is not None:
-        profile, name = named(share, profile)
+    server, name = open_server(session, asking, share or "")
     if schema is not None and not name:
         raise UsageError("--schema is one of a share", hint="name the share as well")
-    server = open_server(session, profile, allow_http=allow_http, timeout=timeout)
     session.show(list_tables(server, name or None, schema))

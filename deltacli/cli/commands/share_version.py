@@ -8,16 +8,11 @@ import typer
 
 from deltacli.cli.options import CommonOptions
 from deltacli.cli.recipient import (
-    DEFAULT_TIMEOUT,
-    AllowHttpOpt,
-    ProfileOpt,
+    Asking,
     SharedTableArg,
-    TimeoutOpt,
-    named_table,
-    open_server,
+    open_table,
 )
 from deltacli.cli.session import Session
-from deltacli.operations.share_client import show_version
 from deltacli.units import iso_time, parse_instant
 
 EXAMPLES = (
@@ -28,6 +23,7 @@ EXAMPLES = (
 
 def share_version(
     options: CommonOptions,
+    asking: Asking,
     table: SharedTableArg,
     since: Annotated[
         str | None,
@@ -38,15 +34,13 @@ def share_version(
             show_default=False,
         ),
     ] = None,
-    profile: ProfileOpt = None,
-    allow_http: AllowHttpOpt = False,
-    timeout: TimeoutOpt = DEFAULT_TIMEOUT,
 ) -> None:
     """Show the newest version of a shared table."""
+    from deltacli.operations.share_client import show_version
+
     session = Session(options)
     moment = None
     if since is not None:
         moment = iso_time(parse_instant(since, zone=session.zone, now_ms=session.now_ms))
-    profile, name = named_table(table, profile)
-    server = open_server(session, profile, allow_http=allow_http, timeout=timeout)
+    server, name = open_table(session, asking, table)
     session.show(show_version(server, name, moment))

@@ -90,10 +90,9 @@ class BadAnswer(StorageError):
 class _Retry(Exception):
     """This attempt failed, another may not."""
 
-    def __init__(self, reason: str, status: int = 0, wait_s: float = 0.0):
+    def __init__(self, reason: str, wait_s: float = 0.0):
         super().__init__(reason)
         self.reason = reason
-        self.status = status
         self.wait_s = wait_s
 
 
@@ -115,12 +114,12 @@ class Http:
 
     def __init__(
         self,
-        patience: Patience | None = None,
+        patience: Patience = DEFAULT_PATIENCE,
         *,
         pause: Callable[[float], None] = time.sleep,
         on_wait: Callable[[str, float], None] | None = None,
     ):
-        self.patience = patience or Patience()
+        self.patience = patience
         self._pause = pause
         self._on_wait = on_wait
         self._idle: dict[_Place, list[http.client.HTTPConnection]] = {}
@@ -189,7 +188,7 @@ class Http:
             self._give_back(place, connection)
         if reply.status in _BUSY:
             wait_s = _retry_after(reply.headers.get("retry-after"))
-            raise _Retry(f"{place.host} answers {reply.status}{_said(reply)}", reply.status, wait_s)
+            raise _Retry(f"{place.host} answers {reply.status}{_said(reply)}", wait_s)
         return reply
 
     def _exchange(

@@ -41,7 +41,6 @@ class ToldProtocol:
 
     protocol: Protocol
     response_format: str
-    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,6 @@ class Definition:
     """The table as a metaData line tells it, at `version` where the line says so."""
 
     metadata: Metadata
-    body: Json
     version: int | None = None
     size: int | None = None
     num_files: int | None = None
@@ -113,7 +111,7 @@ def parse_line(text: bytes) -> Line | None:
 def _protocol(_: str, body: Json) -> ToldProtocol:
     inner = body.get("deltaProtocol")
     if inner is not None:
-        return ToldProtocol(parse_protocol(_object(inner)), DELTA, _whole(body, "version"))
+        return ToldProtocol(parse_protocol(_object(inner)), DELTA)
     # The parquet format has no writers, and so no version for them.
     protocol = parse_protocol({"minWriterVersion": 2, **body})
     if protocol.min_reader_version > _MOST_PARQUET:
@@ -122,7 +120,7 @@ def _protocol(_: str, body: Json) -> ToldProtocol:
             "format cannot tell what they must know",
             hint="ask with --format delta (responseFormat)",
         )
-    return ToldProtocol(protocol, PARQUET, _whole(body, "version"))
+    return ToldProtocol(protocol, PARQUET)
 
 
 def _definition(_: str, body: Json) -> Definition:
@@ -130,7 +128,6 @@ def _definition(_: str, body: Json) -> Definition:
     told = body if inner is None else _object(inner)
     return Definition(
         parse_metadata(told),
-        told,
         _whole(body, "version"),
         _whole(body, "size"),
         _whole(body, "numFiles"),

@@ -178,12 +178,14 @@ class SharingServer:
 
     def metadata(self, table: TableAddress, at: At = NEWEST) -> Page:
         """The head of a version. Servers of before 2026 tell it of the newest only."""
-        values = {"version": at.version, "timestamp": at.timestamp}
-        query = urlencode({name: one for name, one in values.items() if one is not None})
-        path = f"{table.path}/metadata" + (f"?{query}" if query else "")
+        if at.timestamp is not None:
+            return self.query(table, Query(at, limit=0)).first
+        path = f"{table.path}/metadata"
+        if at.version is not None:
+            path += f"?version={at.version}"
         page = read_page(self._ask("GET", path, _asked(table), self._capabilities))
-        if at.timestamp is not None or at.version not in (None, page.version):
-            # What it does not know, a server passes over in silence; this it knows.
+        if at.version not in (None, page.version):
+            # What it does not know, a server passes over in silence; a query it knows.
             return self.query(table, Query(at, limit=0)).first
         return page
 

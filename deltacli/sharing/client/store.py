@@ -42,7 +42,7 @@ class SharedStore:
     location = ROOT
     reads_are_remote = True
 
-    def __init__(self, http: Http, renew: Renew | None = None):
+    def __init__(self, http: Http, renew: Renew):
         self._http = http
         self._renew = renew
         self._sources: dict[str, Source] = {}
@@ -74,7 +74,7 @@ class SharedStore:
         """An answer to a request for some bytes, by a URL that is good."""
         source = self.source(path)
         reply = self._ask(source, start, end)
-        if reply.status in _REFUSED and self._renew is not None:
+        if reply.status in _REFUSED:
             renewed = self._renewed(source)
             if renewed.url != source.url:
                 source = renewed
@@ -109,7 +109,7 @@ class SharedStore:
         """The file's newest URL; whoever comes first asks the server, for all files at once."""
         with self._lock:
             now = self.source(old.place)
-            if now.url == old.url and self._renew is not None:
+            if now.url == old.url:
                 for line in self._renew():
                     # Only what is known already: the rest is not held twice.
                     for new in (line.data, line.vector):

@@ -18,6 +18,7 @@ from deltacli.sharing.capabilities import Capabilities
 from deltacli.sharing.hints import Hints, read_hints
 from deltacli.sharing.server.config import Config
 from deltacli.sharing.server.failures import Failure, invalid
+from deltacli.sharing.server.formats import choose_format
 from deltacli.sharing.server.lines import (
     FileLines,
     Stamp,
@@ -27,7 +28,6 @@ from deltacli.sharing.server.lines import (
     protocol_line,
 )
 from deltacli.sharing.server.links import Links
-from deltacli.sharing.server.needs import choose_format
 from deltacli.sharing.server.requests import MetadataAt, Query
 from deltacli.sharing.server.rows import FileRow
 from deltacli.sharing.server.seals import Seals

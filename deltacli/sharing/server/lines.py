@@ -13,14 +13,14 @@ from deltacli.delta.actions import Metadata
 from deltacli.delta.schema import Array, DataType, Field, Map, Struct, type_tree
 from deltacli.delta.vectors import vector_path
 from deltacli.sharing.capabilities import DELTA
-from deltacli.sharing.server.explain import strangers
-from deltacli.sharing.server.failures import Failure, unsupported
-from deltacli.sharing.server.links import Links
-from deltacli.sharing.server.needs import (
+from deltacli.sharing.needs import (
     MAPPING,
     told_configuration,
     told_protocol,
 )
+from deltacli.sharing.server.explain import strangers
+from deltacli.sharing.server.failures import Failure, unsupported
+from deltacli.sharing.server.links import Links
 from deltacli.sharing.server.rows import FileRow, is_odd
 from deltacli.sharing.server.tables import SharedTable
 

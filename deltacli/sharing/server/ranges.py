@@ -16,9 +16,9 @@ from deltacli.sharing.server.answers import (
     seal_page,
 )
 from deltacli.sharing.server.failures import invalid
+from deltacli.sharing.server.formats import choose_format
 from deltacli.sharing.server.history import History
 from deltacli.sharing.server.lines import FileLines, Stamp, end_line, metadata_line, protocol_line
-from deltacli.sharing.server.needs import choose_format
 from deltacli.sharing.server.requests import Changes, Page, Query
 from deltacli.sharing.server.survey import Change, Range, Shape, Survey
 from deltacli.sharing.server.tables import SharedTable

@@ -25,10 +25,10 @@ from deltacli.delta.paths import canonical_path
 from deltacli.delta.properties import read_tolerantly
 from deltacli.delta.schema import BadSchema, Struct, parse_schema
 from deltacli.errors import CorruptLog
+from deltacli.sharing.needs import needs_of
 from deltacli.sharing.server.explain import explained, strangers
 from deltacli.sharing.server.failures import invalid, unsupported
 from deltacli.sharing.server.history import History
-from deltacli.sharing.server.needs import needs_of
 from deltacli.sharing.server.rows import FileRow, is_odd, row_of, string_pairs
 from deltacli.sharing.server.sieve import Filter, Partitions
 from deltacli.sharing.server.tables import SharedTable

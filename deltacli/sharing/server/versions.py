@@ -15,9 +15,9 @@ from deltacli.delta.replay import FileKey
 from deltacli.delta.schema import Struct
 from deltacli.delta.segment import LogListing
 from deltacli.delta.snapshot import Snapshot
+from deltacli.sharing.needs import needs_of
 from deltacli.sharing.server.explain import LOCK_SECONDS, busy, explained, strangers
 from deltacli.sharing.server.failures import unsupported
-from deltacli.sharing.server.needs import needs_of
 from deltacli.sharing.server.once import once
 from deltacli.sharing.server.rows import (
     CHEAP_FIELDS,

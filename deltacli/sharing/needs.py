@@ -1,4 +1,4 @@
-"""What a client must know to read an answer right, and so in which format it can be given.
+"""What a reader must know to read the files of a version right, whoever wrote their log.
 
 The protocol of the table itself says too much: most features are for those who read the
 log, which no client does (reference 3.1).
@@ -11,8 +11,6 @@ from typing import Any
 
 from deltacli.delta.actions import Metadata, Protocol
 from deltacli.delta.schema import Primitive, Struct, walk
-from deltacli.sharing.capabilities import DELTA, HEADER, PARQUET, Capabilities
-from deltacli.sharing.server.failures import unsupported
 
 VECTORS, MAPPING, NTZ = "deletionVectors", "columnMapping", "timestampNtz"
 _TYPES = {"timestamp_ntz": (NTZ,), "variant": ("variantType", "variantType-preview")}
@@ -60,50 +58,6 @@ def _type_names(schema: Any) -> Iterable[str]:
         else:
             inside = (getattr(one, name, None) for name in ("element", "key", "value"))
             waiting += [kind for kind in inside if kind is not None]
-
-
-def choose_format(
-    client: Capabilities,
-    needs: frozenset[str],
-    *,
-    may_get_vectors: bool,
-    pinned: str | None = None,
-) -> str:
-    """The format of an answer. Raises Failure if the client cannot read it right.
-
-    A later page has the format that is `pinned` by the first.
-
-    A client that takes both gets Parquet if nothing speaks against it, so that it stays
-    the format that most can read; but a table that may have deletion vectors at its next
-    version is better begun in Delta's.
-    """
-    if not client.formats:
-        raise unsupported(f"the header {HEADER} names no known responseformat: parquet or delta")
-    if pinned is not None and pinned not in client.formats:
-        raise unsupported(f"the first page was in the {pinned} format, so the others are")
-    missing = sorted(one for one in needs if one.lower() not in client.features)
-    if DELTA not in client.formats:
-        if needs:
-            raise unsupported(
-                f"the table needs {', '.join(sorted(needs))}, which the parquet format does not "
-                f"have; ask with the header {_wish(needs)}"
-            )
-        return PARQUET
-    if missing:
-        raise unsupported(
-            f"the client does not know {', '.join(missing)}, which the table needs; "
-            f"ask with the header {_wish(needs)}"
-        )
-    if pinned is not None:
-        return pinned
-    if PARQUET not in client.formats or needs:
-        return DELTA
-    return DELTA if may_get_vectors and VECTORS.lower() in client.features else PARQUET
-
-
-def _wish(needs: frozenset[str]) -> str:
-    features = ",".join(sorted(one.lower() for one in needs))
-    return f"{HEADER}: responseformat=delta;readerfeatures={features}"
 
 
 def told_protocol(needs: frozenset[str], *, has_changes: bool) -> dict[str, Any]:
