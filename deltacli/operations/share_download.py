@@ -160,7 +160,6 @@ def _write_table(
         name = _name(line.id, ".parquet")
         sources[name] = line.data
         body = {**line.body, "path": name, "dataChange": True}
-        body["modificationTime"] = body.get("modificationTime") or now_ms
         for private in ("tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider"):
             body.pop(private, None)
         if line.vector is not None:
@@ -174,6 +173,8 @@ def _write_table(
         for action in _head(plan, now_ms):
             log.write(json_text.dump(action) + b"\n")
         for body in adds:
+            # The copies are files of their own, as old as they are.
+            body["modificationTime"] = _modified_ms(os.path.join(folder, body["path"]))
             log.write(json_text.dump({"add": body}) + b"\n")
     made = load_snapshot(LocalStore(folder), LocalEngine)
     totals = made.totals(frozenset((Want.FILES, Want.RECORDS, Want.VECTORS)), now_ms)
@@ -184,6 +185,10 @@ def _write_table(
         )
     records = None if totals.without_records else totals.records - totals.deleted_records
     return totals.files, totals.bytes, records
+
+
+def _modified_ms(path: str) -> int:
+    return os.stat(path).st_mtime_ns // 1_000_000
 
 
 def _head(plan: Download, now_ms: int) -> Iterator[Mapping[str, Any]]:
