@@ -2,13 +2,16 @@
 
 `recorded/reference.json` holds exchanges with the reference implementation (its main branch of
 August 2026) in front of an S3 emulator, the files that it shared, and the rows of its tables by
-another reader. Signatures are cut off; times and tokens are as they came.
+another reader. Signatures are cut off; tokens, and times but for the ends of URLs, are as they
+came.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import re
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -75,7 +78,10 @@ def url() -> Iterator[str]:
         answer = recorded()["exchanges"].get(key_of(asked))
         if answer is None:
             return Say(418, f"nobody asked this when it was recorded: {key_of(asked)}".encode())
-        body = answer["body"].replace(FILES, place[0]).encode()
+        body = answer["body"].replace(FILES, place[0])
+        # URLs are as good as they were then: for an hour.
+        ends = f'"expirationTimestamp":{time.time_ns() // 1_000_000 + 3_600_000}'
+        body = re.sub('"expirationTimestamp":[0-9]+', ends, body).encode()
         return Say(answer["status"], body, answer["headers"])
 
     with scripted(script) as server:
