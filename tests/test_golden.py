@@ -292,8 +292,8 @@ _FITTING = {
 
 
 def errors_of(name: str) -> dict[str, list[str | None]]:
+    from deltacli.checking.model import Level, Severity
     from deltacli.validate.check import Means, Request, check_table
-    from deltacli.validate.model import Level, Severity
     from deltacli.validate.registry import chosen_rules
 
     request = Request(chosen_rules(Level.FOOTERS), Level.FOOTERS, most=None)

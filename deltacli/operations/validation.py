@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from deltacli.checking.model import AnyRule, Severity
+from deltacli.checking.tally import Checked, FindingKey, Found
 from deltacli.delta import json_text
 from deltacli.errors import DeltaCliError, UsageError
 from deltacli.operations.records import Document, Listing, Row
-from deltacli.validate.check import Checked
-from deltacli.validate.model import AnyRule, Severity
 from deltacli.validate.registry import BY_ID, RULES
-from deltacli.validate.tally import FindingKey, Found
 
 FINDING_FIELDS = (
     "location", "rule", "severity", "title", "message", "file", "line", "version", "path", "hint",
@@ -43,7 +42,7 @@ class TableResult:
 
     @property
     def rules(self) -> Sequence[AnyRule]:
-        return self.checked.request.rules if self.checked else ()
+        return self.checked.rules if self.checked else ()
 
     def found(self) -> list[Found]:
         """What was kept, the worst first."""
@@ -75,7 +74,7 @@ class TableResult:
         return {
             "location": self.location,
             "version": checked.version if checked else None,
-            "level": checked.request.level.label if checked else None,
+            "level": checked.level.label if checked else None,
             "rulesRun": len(self.rules),
             "findings": [
                 {name: value for name, value in row.items() if name != "location"}

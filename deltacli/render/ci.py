@@ -10,12 +10,12 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from deltacli import __version__
+from deltacli.checking.model import AnyRule, Severity
+from deltacli.checking.tally import Found
 from deltacli.delta import json_text
 from deltacli.operations.validation import TableResult
 from deltacli.storage import local_path
 from deltacli.units import escaped
-from deltacli.validate.model import AnyRule, Severity
-from deltacli.validate.tally import Found
 
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}

@@ -7,11 +7,11 @@ from itertools import groupby
 
 from rich.text import Text
 
+from deltacli.checking.model import Severity
+from deltacli.checking.tally import Found
 from deltacli.operations.validation import TableResult
 from deltacli.render.table import People
 from deltacli.units import escaped
-from deltacli.validate.model import Severity
-from deltacli.validate.tally import Found
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
@@ -33,7 +33,7 @@ def _show_table(one: TableResult, people: People) -> None:
     say(
         Text.assemble(
             (escaped(one.location), "bold"),
-            (f"  {version}, level {checked.request.level.label}, {len(one.rules)} rules", "dim"),
+            (f"  {version}, level {checked.level.label}, {len(one.rules)} rules", "dim"),
         )
     )
     for severity, group in groupby(one.found(), key=lambda found: found.rule.severity):

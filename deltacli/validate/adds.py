@@ -18,11 +18,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltacli.checking.model import Finding
 from deltacli.delta.schema import Field, Primitive, Struct, unmapped
 from deltacli.delta.stats import stats_of_struct
 from deltacli.validate.commits import Body, Line
 from deltacli.validate.definition import Definition, Path
-from deltacli.validate.model import Finding
 
 _ODD_PATH = r'[\x00-\x20"<>\\^`{|}\x7f%]|//|(^|/)[._]|^/|^[A-Za-z][A-Za-z0-9+.-]*:'
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from deltacli.checking.model import ERROR, AnyRule, Level
+from deltacli.checking.tally import Checked, FindingKey, Rules, Tally
 from deltacli.delta.engine import Engine
 from deltacli.delta.paths import LOG
 from deltacli.delta.snapshot import Snapshot, load_snapshot
@@ -25,12 +27,13 @@ from deltacli.validate.definition import Definition
 from deltacli.validate.live import Live, live_batches
 from deltacli.validate.log_files import NotLoaded
 from deltacli.validate.log_run import LogRun, OnProgress, is_odd_file
-from deltacli.validate.model import AnyRule, Level
 from deltacli.validate.rows import FileRows, RowReader, Vector
 from deltacli.validate.stored import Stored
-from deltacli.validate.tally import FindingKey, Rules, Tally
 
 _ROW_TRACKING = "delta.enableRowTracking"
+# Rules whose findings keep readers from loading a version.
+_FATAL = ("LOG00", "JSN00", "CKP001", "CKP003", "CKP022", "ACT001", "ACT002", "ACT014", "PRT00",
+          "MET001", "TYW00")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,21 +45,6 @@ class Request:
     sample: Sample = field(default_factory=Sample)
     most: int | None = 20
     known: frozenset[FindingKey] = frozenset()
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What came out for one table; `version` is the newest, None where there is none.
-
-    An `error` of the storage has ended the run before its end.
-    """
-
-    location: str
-    version: int | None
-    request: Request
-    tally: Tally
-    notes: Sequence[str] = ()
-    error: StorageError | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +88,7 @@ def check_table(store: LogStore, request: Request, means: Means) -> Checked:
         except StorageError as failure:
             # What was found up to here is told all the same.
             error = failure
-    return Checked(store.location, version, request, tally, notes, error)
+    return Checked(store.location, version, request.level, request.rules, tally, notes, error)
 
 
 def _load(run: LogRun, rules: Rules, means: Means) -> Snapshot | None:
@@ -117,9 +105,16 @@ def _load(run: LogRun, rules: Rules, means: Means) -> Snapshot | None:
     except Exception as error:
         # Such a log is broken in a way that nobody thought of.
         failure = CorruptLog(f"it cannot be read: {type(error).__name__}: {error}")
-    if not rules.tally.explains_failure:
+    if not _explains_failure(rules.tally):
         rules.apply(NotLoaded(failure, run.listing.latest if run.listing else None))
     return None
+
+
+def _explains_failure(tally: Tally) -> bool:
+    """Whether something was found for which a version cannot be loaded."""
+    return any(
+        one.rule.id.startswith(_FATAL) and one.rule.severity is ERROR for one in tally.found()
+    )
 
 
 def _check_newest(

@@ -29,6 +29,9 @@ class Definition:
     table in the place of the old one.
     """
 
+    # What is wrong with one mostly is with those after it.
+    repeats = True
+
     version: int
     file: str
     protocol: Protocol | None

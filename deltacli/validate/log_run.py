@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from deltacli.checking.model import Failure, Level
+from deltacli.checking.tally import Rules
 from deltacli.delta.actions import (
     BadAction,
     DomainMetadata,
@@ -29,12 +31,10 @@ from deltacli.validate.log_files import (
     LogFolder,
     read_compaction,
 )
-from deltacli.validate.model import Failure, Level
 from deltacli.validate.portions import Portions
 from deltacli.validate.replay import State
 from deltacli.validate.rules.widening import recorded_changes
 from deltacli.validate.stats_structs import ParsedAdds
-from deltacli.validate.tally import Rules
 
 # A commit; None if it has vanished, an error if it is no file.
 Content = bytes | StorageError | None

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from deltacli.checking.tally import FindingKey, Part, Rules, Tally
 from deltacli.local.helper import Helper, pays_off
 from deltacli.validate.adds import Adds
 from deltacli.validate.checkpoints import Reading
 from deltacli.validate.definition import Definition
-from deltacli.validate.tally import FindingKey, Part, Rules, Tally
 
 # What checkpoints must have for another process to pay off.
 _LEAST_BYTES = 1 << 25

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.validate.model import Level
+from deltacli.checking.model import Level
 from deltacli.validate.registry import RULES
 from tests.validate.bench import TWINS
 from tests.validate.test_rules import compare_twins

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from deltacli.checking.model import Level, Severity
 from deltacli.delta.snapshot import load_snapshot
 from deltacli.errors import DeltaCliError
 from deltacli.local.engine import LocalEngine
 from deltacli.storage.memory import MemoryStore
 from deltacli.validate.check import Means, Request, check_table
-from deltacli.validate.model import Level, Severity
 from deltacli.validate.registry import BY_ID, chosen_rules
 from tests.builder import (
     NOW_MS,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from deltacli.checking.model import Level, rule
 from deltacli.local.engine import LocalEngine
 from deltacli.storage.local import LocalStore
 from deltacli.storage.memory import MemoryStore
 from deltacli.validate.check import Checked, Means, Request, check_table
-from deltacli.validate.model import Level, rule
 from deltacli.validate.registry import BY_ID, RULES, chosen_rules
 from tests.validate import twins_files, twins_log
 from tests.validate.bench import LATER_MS, TWINS, Log

@@ -278,11 +278,11 @@ def test_nothing_is_changed(deltacli: Cli, broken: Path) -> None:
 def test_a_large_checkpoint_is_checked_by_two_processes_to_the_same_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from deltacli.checking.model import Level
     from deltacli.local.engine import LocalEngine
     from deltacli.storage.memory import MemoryStore
     from deltacli.validate import portions
     from deltacli.validate.check import Means, Request, check_table
-    from deltacli.validate.model import Level
     from deltacli.validate.registry import chosen_rules
     from tests.builder import NOW_MS, metadata, parquet_rows, protocol
 

@@ -21,10 +21,10 @@ from deltacli.errors import Interrupted, NotFound, UsageError
 from deltacli.render.formats import FindingsFormat
 
 if TYPE_CHECKING:
+    from deltacli.checking.model import Severity
     from deltacli.operations.validation import Baseline, TableResult
     from deltacli.validate.check import Means, Request
     from deltacli.validate.data_files import Sample
-    from deltacli.validate.model import Severity
 
 FORMATS = FindingsFormat
 EXAMPLES = (
@@ -145,7 +145,7 @@ def validate(
     place and what to do. Findings at or above --fail-on give exit code 1. Besides the usual
     formats -o takes junit, sarif and github; the last is the default in a workflow of GitHub.
     """
-    from deltacli.validate.model import Level
+    from deltacli.checking.model import Level
     from deltacli.validate.registry import chosen_rules, find_rule
 
     wants_rows = level is LevelChoice.DATA and not (explain or list_rules)
@@ -211,7 +211,7 @@ def _sample(text: str | None) -> Sample:
 
 
 def _failing(fail_on: FailOn) -> frozenset[Severity]:
-    from deltacli.validate.model import Severity
+    from deltacli.checking.model import Severity
 
     order = [Severity.ERROR, Severity.WARNING, Severity.INFO]
     if fail_on is FailOn.NEVER:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from deltacli.checking.model import ERROR, WARNING, Finding, rule
 from deltacli.delta.paths import decode_path, file_location, is_absolute
 from deltacli.validate.adds import Adds
 from deltacli.validate.checkpoints import Reading
 from deltacli.validate.commits import Commit
 from deltacli.validate.definition import Definition
-from deltacli.validate.model import ERROR, WARNING, Finding, rule
 
 _DAY_MS = 86_400_000
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")

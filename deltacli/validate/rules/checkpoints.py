@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from deltacli.checking.model import ERROR, FILES, INFO, WARNING, Finding, rule
 from deltacli.delta.actions import (
     BadAction,
     parse_domain,
@@ -18,7 +19,6 @@ from deltacli.delta.paths import Kind
 from deltacli.validate.checkpoints import Reading
 from deltacli.validate.definition import same_schema
 from deltacli.validate.log_files import DAY_MS, LogFolder
-from deltacli.validate.model import ERROR, FILES, INFO, WARNING, Finding, rule
 from deltacli.validate.replay import path_of
 from deltacli.validate.stats_structs import ParsedAdds
 

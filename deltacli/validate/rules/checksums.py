@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from deltacli.checking.model import ERROR, INFO, WARNING, Finding, rule
 from deltacli.delta.actions import (
     BadAction,
     Protocol,
@@ -16,7 +17,6 @@ from deltacli.delta.actions import (
 )
 from deltacli.validate.definition import same_schema
 from deltacli.validate.log_files import Checksum
-from deltacli.validate.model import ERROR, INFO, WARNING, Finding, rule
 
 _BINS = 10
 

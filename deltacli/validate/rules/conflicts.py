@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from deltacli.checking.model import ERROR, WARNING, Finding, rule
 from deltacli.delta.replay import FileKey
 from deltacli.validate.commits import Commit, Line
 from deltacli.validate.live import Live
-from deltacli.validate.model import ERROR, WARNING, Finding, rule
 from deltacli.validate.replay import path_of
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deltacli.checking.model import ERROR, FILES, FOOTERS, WARNING, Finding, rule
 from deltacli.delta import json_text
 from deltacli.validate.adds import Adds, LiveAdds
 from deltacli.validate.commits import Commit
@@ -11,7 +12,6 @@ from deltacli.validate.data_files import ChangeFile
 from deltacli.validate.definition import PHYSICAL, ROW_TRACKING, Definition
 from deltacli.validate.live import Live
 from deltacli.validate.log_files import DAY_MS
-from deltacli.validate.model import ERROR, FILES, FOOTERS, WARNING, Finding, rule
 from deltacli.validate.stored import Stored
 
 _ICT = "delta.enableInCommitTimestamps"

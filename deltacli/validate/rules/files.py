@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deltacli.checking.model import DATA, ERROR, FILES, FOOTERS, INFO, WARNING, Finding, rule
 from deltacli.delta.columns import texts_of
 from deltacli.delta.widening import is_readable_change, type_named
 from deltacli.units import human_size
 from deltacli.validate.data_files import Column, DataFile
 from deltacli.validate.definition import dotted
 from deltacli.validate.live import Live
-from deltacli.validate.model import DATA, ERROR, FILES, FOOTERS, INFO, WARNING, Finding, rule
 from deltacli.validate.rows import GENERATED, NOT_NULL, FileRows
 from deltacli.validate.stored import Stored
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from deltacli.checking.model import ERROR, INFO, WARNING, Finding, rule
 from deltacli.delta.hint import LastCheckpoint
 from deltacli.delta.paths import LAST_CHECKPOINT
 from deltacli.validate.checkpoints import Reading
 from deltacli.validate.log_files import LogFolder
-from deltacli.validate.model import ERROR, INFO, WARNING, Finding, rule
 
 _CHECKSUM = "checksum"
 

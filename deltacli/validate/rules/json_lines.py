@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from deltacli.checking.model import ERROR, INFO, WARNING, Finding, rule
 from deltacli.validate.commits import BOM, Body, Commit, has_double_keys
-from deltacli.validate.model import ERROR, INFO, WARNING, Finding, rule
 
 
 def _flaws(commit: Commit, kind: str) -> Iterator[Finding]:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from deltacli.checking.model import ERROR, FILES, INFO, WARNING, Finding, rule
 from deltacli.delta.history import COPIED, looks_copied
 from deltacli.delta.paths import LOG, Kind, commit_path
 from deltacli.delta.replay import FileKey, key_of
 from deltacli.validate.commits import Body, Commit, Line
 from deltacli.validate.log_files import DAY_MS, Compaction, LogFolder
-from deltacli.validate.model import ERROR, FILES, INFO, WARNING, Finding, rule
 
 _COMMIT_LIKE = re.compile(r"(?P<version>[0-9]+)\.json", re.IGNORECASE)
 _NEAR_MISSES = (

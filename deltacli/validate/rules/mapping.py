@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from deltacli.checking.model import ERROR, FOOTERS, WARNING, Finding, rule
 from deltacli.validate.adds import ABSENT, Adds
 from deltacli.validate.data_files import DataFile
 from deltacli.validate.definition import ID, MODE, PHYSICAL, Definition, Path, dotted
-from deltacli.validate.model import ERROR, FOOTERS, WARNING, Finding, rule
 
 _NESTED_IDS = "delta.columnMapping.nested.ids"
 

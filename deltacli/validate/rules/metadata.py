@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from deltacli.checking.model import ERROR, WARNING, Finding, rule
 from deltacli.delta.properties import PROPERTIES
 from deltacli.delta.references import referenced_columns
 from deltacli.delta.schema import Array, Field, Map, Primitive, Struct
 from deltacli.delta.stats_schema import has_min_max, indexed_columns
 from deltacli.units import parse_interval
 from deltacli.validate.definition import Definition, Path, dotted, type_of
-from deltacli.validate.model import ERROR, WARNING, Finding, rule
 
 _TYPES = frozenset(
     (

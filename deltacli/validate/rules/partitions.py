@@ -9,11 +9,11 @@ from urllib.parse import unquote
 
 import pyarrow.compute as pc
 
+from deltacli.checking.model import ERROR, FOOTERS, INFO, WARNING, Finding, rule
 from deltacli.delta.partitions import partition_value
 from deltacli.delta.schema import Field, Primitive
 from deltacli.validate.adds import ABSENT, Adds
 from deltacli.validate.data_files import DataFile
-from deltacli.validate.model import ERROR, FOOTERS, INFO, WARNING, Finding, rule
 
 _TIMES = (Primitive("date"), Primitive("timestamp"), Primitive("timestamp_ntz"))
 # Python knows the years 1 to 9999 only.

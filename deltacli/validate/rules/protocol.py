@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deltacli.checking.model import ERROR, INFO, WARNING, Finding, rule
 from deltacli.delta.features import BY_NAME, Support
 from deltacli.delta.paths import Kind
 from deltacli.delta.properties import PROPERTIES
@@ -12,7 +13,6 @@ from deltacli.validate.adds import Adds
 from deltacli.validate.checkpoints import Reading
 from deltacli.validate.commits import Commit
 from deltacli.validate.definition import Definition, dotted
-from deltacli.validate.model import ERROR, INFO, WARNING, Finding, rule
 
 # A property that is true needs a feature; the last ones any of several.
 _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -9,12 +9,12 @@ from decimal import Decimal, InvalidOperation
 from operator import gt
 from typing import Any
 
+from deltacli.checking.model import DATA, ERROR, FOOTERS, WARNING, Finding, rule
 from deltacli.delta.schema import DataType, Primitive, Struct
 from deltacli.delta.stats_schema import has_min_max
 from deltacli.validate.adds import STATISTICS, Adds, LiveAdds
 from deltacli.validate.data_files import DataFile
 from deltacli.validate.definition import Path, dotted
-from deltacli.validate.model import DATA, ERROR, FOOTERS, WARNING, Finding, rule
 from deltacli.validate.rows import FileRows
 
 _CUT = 32

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import pyarrow.compute as pc
 
-from deltacli.errors import DeltaCliError
+from deltacli.checking.model import ERROR, FILES, INFO, WARNING, Finding, rule
 from deltacli.units import human_size
 from deltacli.validate.log_files import LogFolder, NotLoaded
-from deltacli.validate.model import ERROR, FILES, INFO, WARNING, Failure, Finding, rule
 from deltacli.validate.stored import Stored
 
 
@@ -80,19 +79,6 @@ def whole_log_is_known(log: LogFolder) -> Iterator[Finding]:
     """
     if log.is_catalog_managed:
         yield Finding("the table is catalog-managed: only published commits were checked")
-
-
-@rule("RUN001", ERROR, "Every check can be made", of=Failure)
-def every_check_can_be_made(failure: Failure) -> Iterator[Finding]:
-    """Each rule comes to an end on this table.
-
-    Why: what the rule would have found is not known.
-    Fix: mend what other rules found; if nothing else is wrong, report it as a bug.
-    """
-    error = failure.error
-    text = error.message if isinstance(error, DeltaCliError) else f"{type(error).__name__}: {error}"
-    reason = text.splitlines()[0] if text else type(error).__name__
-    yield Finding(f"{failure.rule_id} could not be decided: {reason}")
 
 
 @rule("RUN002", ERROR, "The newest version can be loaded", of=NotLoaded)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from deltacli.checking.model import DATA, ERROR, FILES, WARNING, Finding, rule
 from deltacli.delta.vectors import vector_path, z85_decode
 from deltacli.validate.adds import Adds, LiveAdds
 from deltacli.validate.data_files import records_of
-from deltacli.validate.model import DATA, ERROR, FILES, WARNING, Finding, rule
 from deltacli.validate.rows import Vector
 from deltacli.validate.stored import Stored
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from deltacli.checking.model import ERROR, WARNING, Finding, rule
 from deltacli.delta.column_paths import fields_of
 from deltacli.delta.widening import CHANGES, is_for_iceberg, is_readable_change, type_named
 from deltacli.validate.definition import ID, Definition, Path, dotted
-from deltacli.validate.model import ERROR, WARNING, Finding, rule
 
 Change = Mapping[str, Any]
 

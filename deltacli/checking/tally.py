@@ -8,13 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from deltacli.checking.model import AnyRule, Failure, Finding, Level
 from deltacli.errors import FileMissing, StorageError
-from deltacli.validate.definition import Definition
-from deltacli.validate.model import AnyRule, Failure, Finding, Level, Severity
 
-# Rules whose findings keep readers from loading a version.
-_FATAL = ("LOG00", "JSN00", "CKP001", "CKP003", "CKP022", "ACT001", "ACT002", "ACT014", "PRT00",
-          "MET001", "TYW00")  # fmt: skip
 # Rule, file of the log, path of a data file, version.
 FindingKey = tuple[str, str | None, str | None, int | None]
 
@@ -56,8 +52,9 @@ class Tally:
         if self.known and Found(rule, _placed(finding, subject)).key in self.known:
             self.num_known += 1
             return
-        if type(subject) is Definition:
-            # What does not change from one definition to the next is told once.
+        repeats = getattr(subject, "repeats", False)
+        if repeats:
+            # What does not change from one such subject to the next is told once.
             own = rule.id, finding.message
             if own in self._seen:
                 return
@@ -66,7 +63,7 @@ class Tally:
         kept = self._kept.setdefault(rule.id, [])
         if self.most is None or len(kept) < self.most:
             kept.append(Found(rule, _placed(finding, subject)))
-        elif not self.known and type(subject) is not Definition:
+        elif not self.known and not repeats:
             self._full.add(rule.id)
 
     @property
@@ -94,14 +91,21 @@ class Tally:
         for rule_id in sorted(self._kept):
             yield from self._kept[rule_id]
 
-    @property
-    def explains_failure(self) -> bool:
-        """Whether something was found for which a version cannot be loaded."""
-        return any(
-            rule_id.startswith(_FATAL) and kept[0].rule.severity is Severity.ERROR
-            for rule_id, kept in self._kept.items()
-            if kept
-        )
+
+@dataclass(frozen=True)
+class Checked:
+    """What came out for one table; `version` is the newest, None where there is none.
+
+    An `error` of the storage has ended the run before its end.
+    """
+
+    location: str
+    version: int | None
+    level: Level
+    rules: Sequence[AnyRule]
+    tally: Tally
+    notes: Sequence[str] = ()
+    error: StorageError | None = None
 
 
 @dataclass

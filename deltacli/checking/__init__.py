@@ -1,0 +1,1 @@
+"""What rules are, how they are chosen, and where their findings go: for tables of every kind."""

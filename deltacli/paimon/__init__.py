@@ -1,0 +1,1 @@
+"""Paimon tables: schema files, their evolution, and what still needs them."""

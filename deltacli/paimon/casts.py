@@ -1,0 +1,182 @@
+"""What a column's type may become (facts 4): as Paimon casts it, and what is lost by it.
+
+Nothing is rewritten by a change of type: readers cast the values of older files.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from deltacli.paimon.types import (
+    MAX_LENGTH,
+    TIMESTAMP_LTZ,
+    Atomic,
+    DataType,
+    Field,
+    Map,
+    Row,
+    inner_types,
+    sql_text,
+)
+
+_COLUMNS = (
+    "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "FLOAT", "DOUBLE", "CHAR",
+    "VARCHAR", "STRING", "BINARY", "VARBINARY", "DATE", "TIME", "TIMESTAMP", TIMESTAMP_LTZ,
+)  # fmt: skip
+# i is implicit, e explicit: allowed unless the table says otherwise.
+_TABLE = {
+    "BOOLEAN":     ". e e e e e e e e e e . . . . . .",
+    "TINYINT":     "e i i i i i i i e e e . . . . . .",
+    "SMALLINT":    "e e i i i i i i e e e . . . . . .",
+    "INT":         "e e e i i i i i e e e . . . . e e",
+    "BIGINT":      "e e e e i i i i e e e . . . . e e",
+    "DECIMAL":     ". e e e e i i i e e e . . . . . .",
+    "FLOAT":       ". e e e e i i i e e e . . . . . .",
+    "DOUBLE":      ". e e e e i e i e e e . . . . . .",
+    "CHAR":        "e e e e e e e e i i i e e e e e e",
+    "VARCHAR":     "e e e e e e e e e i i e e e e e e",
+    "BINARY":      ". . . . . . . . e e e i i . . . .",
+    "VARBINARY":   ". . . . . . . . e e e e i . . . .",
+    "DATE":        ". . . . . . . . . . e . . . . e e",
+    "TIME":        ". . . . . . . . . . e . . . . e e",
+    "TIMESTAMP":   ". . . e e . . . . . e . . i i i i",
+    TIMESTAMP_LTZ: ". . . e e . . . . . e . . e e i i",
+    "ARRAY":       ". . . . . . . . e e e . . . . . .",
+    "MAP":         ". . . . . . . . e e e . . . . . .",
+    "ROW":         ". . . . . . . . e e e . . . . . .",
+}  # fmt: skip
+
+
+class Cast(StrEnum):
+    IMPLICIT = "implicit"
+    EXPLICIT = "explicit"
+
+
+_KINDS = {"i": Cast.IMPLICIT, "e": Cast.EXPLICIT}
+_CASTS = {
+    (source, target): _KINDS[letter]
+    for source, row in _TABLE.items()
+    for target, letter in zip(_COLUMNS, row.split(), strict=True)
+    if letter in _KINDS
+}
+
+
+def cast_of(source: DataType, target: DataType) -> Cast | None:
+    """How Paimon casts values of one type to another; None if it does not."""
+    root = "STRING" if _is_string(target) else target.root
+    return _CASTS.get((source.root, root))
+
+
+def _is_string(kind: DataType) -> bool:
+    return kind.root == "VARCHAR" and isinstance(kind, Atomic) and kind.length == MAX_LENGTH
+
+
+_INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+_GROWING = (
+    ("CHAR", "CHAR"),
+    ("CHAR", "VARCHAR"),
+    ("VARCHAR", "VARCHAR"),
+    ("BINARY", "BINARY"),
+    ("BINARY", "VARBINARY"),
+    ("VARBINARY", "VARBINARY"),
+    ("TIMESTAMP", "TIMESTAMP"),
+    (TIMESTAMP_LTZ, TIMESTAMP_LTZ),
+)
+_TEXTS = ("CHAR", "VARCHAR")
+
+
+def loss_of(source: DataType, target: DataType) -> str | None:
+    """What becomes of values that a cast does not keep; None if it keeps them all."""
+    if _is_string(target) or _keeps_values(source, target):
+        return None
+    old, new = source.root, target.root
+    if old in _TEXTS and new not in _TEXTS:
+        return "text that is no such value makes queries fail" if new != "BINARY" else "it is cut"
+    if old in _INTEGERS and new in _INTEGERS:
+        return "numbers that do not fit wrap around"
+    if new == "DECIMAL":
+        return "numbers that do not fit become null, other digits are rounded"
+    if {old, new} == {"TIMESTAMP", TIMESTAMP_LTZ}:
+        return "the same digits mean another moment"
+    if new in ("DATE", "TIME") or (old == new and new.startswith("TIMESTAMP")):
+        return "a part of each moment is cut off"
+    if new in _TEXTS or new in ("BINARY", "VARBINARY"):
+        return "what is longer is cut, what is shorter may be padded"
+    return "values change their meaning or lose digits"
+
+
+def _keeps_values(source: DataType, target: DataType) -> bool:
+    old, new = source.root, target.root
+    if old in _INTEGERS and new in _INTEGERS:
+        return _INTEGERS.index(old) <= _INTEGERS.index(new)
+    if not isinstance(source, Atomic) or not isinstance(target, Atomic):
+        return False
+    if (old, new) in _GROWING:
+        return source.length <= target.length
+    if new == "DECIMAL" and old == "DECIMAL":
+        return (
+            source.scale <= target.scale
+            and source.length - source.scale <= target.length - target.scale
+        )
+    if new == "DECIMAL" and old in _DIGITS:
+        return _DIGITS[old] <= target.length - target.scale
+    if new == "DOUBLE":
+        return old in ("TINYINT", "SMALLINT", "INT", "FLOAT", "DOUBLE")
+    return old == new
+
+
+def changes_rendering(source: DataType, target: DataType) -> bool:
+    """Whether values become text that Paimon chooses."""
+    return _is_string(target) and source.root not in _TEXTS
+
+
+def impossible_steps(
+    old: DataType, new: DataType, path: tuple[str, ...]
+) -> list[tuple[str, DataType, DataType]]:
+    """Where a type became another between two versions although no change can do that."""
+    return [one for one in type_steps(old, new, path) if cast_of(one[1], one[2]) is None]
+
+
+def type_steps(
+    old: DataType, new: DataType, path: tuple[str, ...]
+) -> list[tuple[str, DataType, DataType]]:
+    """The places within a column at which the type is another one, with both types.
+
+    Fields of a ROW are the same by their ids; those that are in one type only say nothing.
+    """
+    if isinstance(old, Row) and isinstance(new, Row):
+        known = {one.id: one for one in old.fields}
+        return [
+            step
+            for one in new.fields
+            if one.id in known
+            for step in type_steps(known[one.id].type, one.type, (*path, one.name))
+        ]
+    if old.root == new.root and not isinstance(old, Atomic):
+        if getattr(old, "length", None) != getattr(new, "length", None):
+            return [(".".join(path), old, new)]
+        return [
+            step
+            for (name, before), (_, after) in zip(inner_types(old), inner_types(new), strict=True)
+            for step in type_steps(before, after, (*path, name))
+        ]
+    if _bare(old) == _bare(new):
+        return []
+    return [(".".join(path), old, new)]
+
+
+def _bare(kind: DataType) -> str:
+    return sql_text(kind).removesuffix(" NOT NULL")
+
+
+def stored_fields(kind: DataType) -> tuple[Field, ...]:
+    """The fields of the ROW that lies within arrays and the values of maps, if one does."""
+    while not isinstance(kind, Row):
+        if isinstance(kind, Map):
+            kind = kind.value
+        elif kind.root == "ARRAY":
+            kind = next(inner_types(kind))[1]
+        else:
+            return ()
+    return kind.fields

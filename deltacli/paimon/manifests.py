@@ -1,0 +1,160 @@
+"""Manifests and their lists: of each entry no more than the schema it was written with (facts 5).
+
+They are Avro files. Blocks are read and let go one by one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltacli.errors import CorruptLog, DeltaCliError, StorageError
+from deltacli.storage import LogStore
+
+_MAGIC = b"Obj\x01"
+ADD, DELETE = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest as a list names it; -1 where the list does not tell a number."""
+
+    name: str
+    size: int
+    num_entries: int
+
+
+@dataclass
+class Tally:
+    """How many entries there are of each kind and schema."""
+
+    adds: Counter[int] = field(default_factory=Counter)
+    deletes: Counter[int] = field(default_factory=Counter)
+    lists: Counter[int] = field(default_factory=Counter)
+
+    def add(self, other: Tally) -> None:
+        self.adds += other.adds
+        self.deletes += other.deletes
+        self.lists += other.lists
+
+
+def manifest_path(name: str) -> str:
+    """Where a manifest or a list of them lies. Raises CorruptLog for a name that is none."""
+    if not name or "/" in name or "\\" in name or name in (".", ".."):
+        raise CorruptLog(f"{name!r} is no name of a manifest")
+    return f"manifest/{name}"
+
+
+def read_list(store: LogStore, name: str, size: int | None, tally: Tally) -> Iterator[Manifest]:
+    """The manifests in a list. Raises FileMissing, or CorruptLog."""
+    fields = {
+        "_FILE_NAME": None,
+        "_FILE_SIZE": None,
+        "_NUM_ADDED_FILES": None,
+        "_NUM_DELETED_FILES": None,
+        "_SCHEMA_ID": None,
+    }
+    path = manifest_path(name)
+    for record in _records(store, path, size, fields):
+        if not isinstance(record.get("_FILE_NAME"), str):
+            raise _unreadable(path, "a record names no file")
+        tally.lists[_schema_id(record, path)] += 1
+        counts = [record.get(key) for key in ("_NUM_ADDED_FILES", "_NUM_DELETED_FILES")]
+        known = all(type(one) is int for one in counts)
+        yield Manifest(
+            record["_FILE_NAME"],
+            record["_FILE_SIZE"] if type(record.get("_FILE_SIZE")) is int else -1,
+            sum(counts) if known else -1,  # type: ignore[arg-type]
+        )
+
+
+def read_manifest(store: LogStore, manifest: Manifest) -> Tally:
+    """What a manifest's entries need. Raises FileMissing, or CorruptLog."""
+    tally = Tally()
+    path = manifest_path(manifest.name)
+    wanted = {"_KIND": None, "_FILE": {"_SCHEMA_ID": None}}
+    size = manifest.size if manifest.size > 0 else None
+    # One Counter is filled by the loop; (kind, id) is a key that C can hash quickly.
+    found: Counter[tuple[Any, Any]] = Counter()
+    for record in _records(store, path, size, wanted):
+        file = record.get("_FILE")
+        found[(record.get("_KIND"), file.get("_SCHEMA_ID") if file else None)] += 1
+    for (kind, schema_id), count in found.items():
+        if type(schema_id) is not int or kind not in (ADD, DELETE):
+            raise _unreadable(path, "an entry has no kind or no schema id")
+        (tally.adds if kind == ADD else tally.deletes)[schema_id] += count
+    if manifest.num_entries >= 0 and found.total() != manifest.num_entries:
+        raise _unreadable(
+            path, f"it has {found.total():,} entries, and its list says {manifest.num_entries:,}"
+        )
+    return tally
+
+
+def _schema_id(record: Mapping[str, Any], path: str) -> int:
+    schema_id = record.get("_SCHEMA_ID")
+    if type(schema_id) is not int:
+        raise _unreadable(path, "a record has no schema id")
+    return schema_id
+
+
+def _records(
+    store: LogStore, path: str, size: int | None, wanted: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    """The records of an Avro file, with no more than the wanted fields."""
+    reader = _reader()
+    with closing(store.open(path)) as file:
+        length = file.seek(0, 2)
+        file.seek(0)
+        if size is not None and length != size:
+            raise _unreadable(path, f"it has {length:,} bytes instead of {size:,}")
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise _unreadable(path, "it is no Avro file; manifests in ORC or Parquet are not read")
+        file.seek(0)
+        try:
+            head = reader(file)
+            schema = head.writer_schema
+            file.seek(0)
+            for record in reader(file, reader_schema=_reduced(schema, wanted)):
+                if not isinstance(record, dict):
+                    raise _unreadable(path, "a record is null")
+                yield record
+        except DeltaCliError:
+            raise
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {error}", location=store.location) from error
+        except Exception as error:
+            # Whatever the bytes are, the library may fail on them in any way.
+            raise _unreadable(path, f"{type(error).__name__}: {error}") from error
+
+
+def _reduced(schema: Any, wanted: Mapping[str, Any]) -> Any:
+    """A writer's schema without the fields that nobody wants: they are passed over unread."""
+    if isinstance(schema, list):
+        return [_reduced(one, wanted) for one in schema]
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        return schema
+    fields = [
+        {"name": one["name"], "type": _reduced(one["type"], wanted[one["name"]] or {})}
+        for one in schema["fields"]
+        if one["name"] in wanted
+    ]
+    return {"type": "record", "name": schema["name"], "fields": fields}
+
+
+def _reader() -> Callable[..., Any]:
+    try:
+        from fastavro import reader
+    except ImportError as error:
+        raise StorageError(
+            "reading manifests needs a package that is not installed",
+            hint="pip install 'deltacli[paimon]'",
+        ) from error
+    found: Callable[..., Any] = reader
+    return found
+
+
+def _unreadable(path: str, reason: str) -> CorruptLog:
+    return CorruptLog(f"{path} cannot be read: {reason}")

@@ -1,0 +1,315 @@
+"""Which versions of a schema are still needed, and by what (facts 5).
+
+Nothing is guessed: whatever cannot be read ends the search with an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from deltacli.delta import json_text
+from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, Refused
+from deltacli.paimon.manifests import Manifest, Tally, manifest_path, read_list, read_manifest
+from deltacli.paimon.table import Branch
+from deltacli.storage import READ_THREADS
+
+OnProgress = Callable[[str, int, int], None]
+_NEWEST_SNAPSHOT_VERSION = 3
+_WINDOW = 256
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass
+class References:
+    """What names which schema id, in one branch."""
+
+    snapshots: dict[int, int] = field(default_factory=dict)
+    tags: dict[str, int] = field(default_factory=dict)
+    changelogs: dict[int, int] = field(default_factory=dict)
+    statistics: dict[str, int] = field(default_factory=dict)
+    manifests: Tally = field(default_factory=Tally)
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """Every schema id that something names."""
+        named = (self.snapshots, self.tags, self.changelogs, self.statistics)
+        counted = (self.manifests.adds, self.manifests.deletes, self.manifests.lists)
+        return frozenset(
+            [
+                *(one for by_name in named for one in by_name.values()),
+                *(k for c in counted for k in c),
+            ]
+        )
+
+    def of(self, schema_id: int) -> dict[str, Any]:
+        """What names one schema id."""
+        return {
+            "snapshots": _names(self.snapshots, schema_id),
+            "tags": _names(self.tags, schema_id),
+            "changelogs": _names(self.changelogs, schema_id),
+            "statistics": _names(self.statistics, schema_id),
+            "addEntries": self.manifests.adds[schema_id],
+            "deleteEntries": self.manifests.deletes[schema_id],
+            "manifests": self.manifests.lists[schema_id],
+        }
+
+    def reasons(self, schema_id: int) -> list[str]:
+        """The same for people."""
+        found = []
+        for one, many, by_name in (
+            ("snapshot", "snapshots", self.snapshots),
+            ("tag", "tags", self.tags),
+            ("changelog", "changelogs", self.changelogs),
+            ("statistics", "statistics", self.statistics),
+        ):
+            names = _names(by_name, schema_id)
+            if len(names) > 3:
+                found.append(f"{len(names):,} {many}")
+            elif names:
+                found.append(f"{one if len(names) == 1 else many} {', '.join(map(str, names))}")
+        entries = self.manifests.adds[schema_id] + self.manifests.deletes[schema_id]
+        if entries or self.manifests.lists[schema_id]:
+            found.append(f"{entries:,} manifest entr{'y' if entries == 1 else 'ies'}")
+        return found
+
+
+def _names(by_name: Mapping[Any, int], schema_id: int) -> list[Any]:
+    return [name for name, one in by_name.items() if one == schema_id]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot, or a copy of one in a tag or a changelog."""
+
+    title: str
+    path: str
+    schema_id: int
+    # Lists of manifests with the sizes that are told; `may_miss` are those that may be gone.
+    lists: tuple[tuple[str, int | None], ...]
+    may_miss: frozenset[str]
+    statistics: str | None
+
+
+class ReferenceScan:
+    """The search through a branch; it can be taken up again to find what came after it."""
+
+    def __init__(self, branch: Branch, on_progress: OnProgress | None = None):
+        self.branch = branch
+        self.found = References()
+        self._report = on_progress or (lambda what, done, total: None)
+        self._seen: set[str] = set()
+        self._read: set[str] = set()
+
+    def run(self) -> References:
+        """Everything that is there now. Raises CorruptLog where it cannot be told."""
+        # What a writer adds meanwhile is found by looking again, until nothing is new.
+        while self._pass():
+            pass
+        return self.found
+
+    @cached_property
+    def _store(self) -> Any:
+        return self.branch.store
+
+    def _pass(self) -> bool:
+        waiting = [one for one in self._listed() if one[1] not in self._seen]
+        snapshots = [one for one in self._load(waiting) if one is not None]
+        lists: dict[str, tuple[Snapshot, int | None]] = {}
+        for one in snapshots:
+            for name, size in one.lists:
+                if name not in self._read:
+                    lists.setdefault(name, (one, size))
+            if one.statistics is not None:
+                self._read_statistics(one)
+        manifests: dict[str, tuple[Snapshot, Manifest]] = {}
+        self._read.update(lists)
+        for done, (owner, in_list) in enumerate(self._lists(lists)):
+            self._report("reading lists of manifests", done, len(lists))
+            for one_manifest in in_list:
+                if one_manifest.name not in self._read:
+                    manifests.setdefault(one_manifest.name, (owner, one_manifest))
+        self._read.update(manifests)
+        self._read_manifests(list(manifests.values()))
+        return bool(waiting)
+
+    # -- snapshots -----------------------------------------------------------------------
+
+    def _listed(self) -> Iterator[tuple[str, str, Any]]:
+        """What there is: its kind, its path, its name."""
+        for kind in ("snapshot", "changelog"):
+            for number, path in self.branch.numbered(kind).items():
+                yield kind, path, number
+        for name, path in self.branch.tags().items():
+            yield "tag", path, name
+
+    def _load(self, waiting: Sequence[tuple[str, str, Any]]) -> Iterator[Snapshot | None]:
+        by_kind = {
+            "snapshot": self.found.snapshots,
+            "changelog": self.found.changelogs,
+            "tag": self.found.tags,
+        }
+        for done, ((kind, path, name), content) in enumerate(self._read_each(waiting)):
+            self._report("reading snapshots", done, len(waiting))
+            self._seen.add(path)
+            if content is None:
+                continue
+            snapshot = parse_snapshot(content, kind, path, name)
+            by_kind[kind][name] = snapshot.schema_id  # type: ignore[index]
+            yield snapshot
+
+    def _read_each(
+        self, waiting: Sequence[tuple[str, str, Any]]
+    ) -> Iterator[tuple[tuple[str, str, Any], bytes | None]]:
+        def read(one: tuple[str, str, Any]) -> bytes | None:
+            try:
+                return bytes(self._store.read(one[1]))
+            except FileMissing:
+                # It has expired since it was listed.
+                if self._is_there(one[1]):
+                    raise
+                return None
+
+        return zip(waiting, self._map(read, waiting), strict=True)
+
+    def _is_there(self, path: str) -> bool:
+        return self._store.look(path) is not None
+
+    def _read_statistics(self, snapshot: Snapshot) -> None:
+        name = snapshot.statistics
+        assert name is not None
+        if name in self.found.statistics:
+            return
+        if "/" in name:
+            raise CorruptLog(f"{snapshot.title} names statistics {name!r}, which is no file name")
+        path = f"statistics/{name}"
+        try:
+            content = self._store.read(path)
+        except FileMissing:
+            if self._is_there(snapshot.path):
+                raise _lost(path, snapshot, self._store.location) from None
+            return
+        self.found.statistics[name] = _integer(_document(content, path), "schemaId", path)
+
+    # -- manifests -----------------------------------------------------------------------
+
+    def _lists(
+        self, lists: Mapping[str, tuple[Snapshot, int | None]]
+    ) -> Iterator[tuple[Snapshot, list[Manifest]]]:
+        def read(item: tuple[str, tuple[Snapshot, int | None]]) -> tuple[list[Manifest], Tally]:
+            name, (owner, size) = item
+            tally = Tally()
+            try:
+                return list(read_list(self._store, name, size, tally)), tally
+            except FileMissing:
+                if name in owner.may_miss or not self._is_there(owner.path):
+                    return [], Tally()
+                raise _lost(manifest_path(name), owner, self._store.location) from None
+            except CorruptLog as error:
+                raise _needed(error, owner, self._store.location) from None
+
+        items = list(lists.items())
+        for (_, (owner, _)), (found, tally) in zip(items, self._map(read, items), strict=True):
+            self.found.manifests.add(tally)
+            yield owner, found
+
+    def _read_manifests(self, manifests: Sequence[tuple[Snapshot, Manifest]]) -> None:
+        def read(item: tuple[Snapshot, Manifest]) -> Tally:
+            owner, manifest = item
+            try:
+                return read_manifest(self._store, manifest)
+            except FileMissing:
+                if not self._is_there(owner.path):
+                    return Tally()
+                path = manifest_path(manifest.name)
+                raise _lost(path, owner, self._store.location) from None
+            except CorruptLog as error:
+                raise _needed(error, owner, self._store.location) from None
+
+        for done, tally in enumerate(self._map(read, manifests)):
+            self._report("reading manifests", done, len(manifests))
+            self.found.manifests.add(tally)
+
+    def _map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Work on each item, in order, side by side where it waits for a network."""
+        waiting = list(items)
+        if not self._store.reads_are_remote or len(waiting) < 2:
+            yield from map(work, waiting)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(READ_THREADS) as pool:
+            for start in range(0, len(waiting), _WINDOW):
+                yield from pool.map(work, waiting[start : start + _WINDOW])
+
+
+def parse_snapshot(content: bytes, kind: str, path: str, name: Any) -> Snapshot:
+    """What a snapshot's JSON refers to. Raises CorruptLog, or Refused for a newer format."""
+    title = f"{kind} {name}"
+    tree = _document(content, path)
+    version = tree.get("version")
+    if version is not None and (type(version) is not int or version > _NEWEST_SNAPSHOT_VERSION):
+        raise Refused(
+            f"{path} has the format {version!r}, which deltacli does not know",
+            hint="use a newer deltacli",
+        )
+    lists = []
+    may_miss = set()
+    for member in ("baseManifestList", "deltaManifestList", "changelogManifestList"):
+        value = tree.get(member)
+        if value is None and member == "changelogManifestList":
+            continue
+        if not isinstance(value, str):
+            raise CorruptLog(f"{path} cannot be read: member {member} is missing")
+        size = tree.get(f"{member}Size")
+        lists.append((value, size if type(size) is int else None))
+        # The snapshot's own lists go with it when it expires; its changelog stays.
+        if kind == "changelog" and member != "changelogManifestList":
+            may_miss.add(value)
+    statistics = tree.get("statistics")
+    if statistics is not None and not isinstance(statistics, str):
+        raise CorruptLog(f"{path} cannot be read: member statistics is no name")
+    return Snapshot(
+        title,
+        path,
+        _integer(tree, "schemaId", path),
+        tuple(lists),
+        frozenset(may_miss),
+        statistics,
+    )
+
+
+def _document(content: bytes, path: str) -> Mapping[str, Any]:
+    try:
+        tree = json_text.load(content)
+    except (ValueError, RecursionError) as error:
+        what = "it is empty" if not content.strip() else f"it is not JSON: {error}"
+        raise CorruptLog(f"{path} cannot be read: {what}") from None
+    if not isinstance(tree, dict):
+        raise CorruptLog(f"{path} cannot be read: it is not a JSON object")
+    return tree
+
+
+def _integer(tree: Mapping[str, Any], name: str, path: str) -> int:
+    value = tree.get(name)
+    if type(value) is not int:
+        raise CorruptLog(f"{path} cannot be read: member {name} is no integer")
+    return value
+
+
+def _lost(path: str, owner: Snapshot, location: str) -> CorruptLog:
+    return CorruptLog(
+        f"{path}, which {owner.title} needs, is missing",
+        hint="restore the file, or drop what needs it; until then nobody can say which schemas "
+        "are needed",
+        location=location,
+    )
+
+
+def _needed(error: CorruptLog, owner: Snapshot, location: str) -> DeltaCliError:
+    return CorruptLog(
+        f"{error.message} ({owner.title} needs it)", hint=error.hint, location=location
+    )

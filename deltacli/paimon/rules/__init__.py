@@ -1,0 +1,1 @@
+"""The rules of Paimon tables, one module a family."""

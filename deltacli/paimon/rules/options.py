@@ -1,0 +1,416 @@
+"""Rules about options, which Paimon checks when a table is made or changed (facts 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from deltacli.checking.model import ERROR, WARNING, Finding, rule
+from deltacli.paimon.options import columns_of
+from deltacli.paimon.subjects import Schema
+from deltacli.paimon.types import Array, DataType, Map, Row, contains_root
+
+_NESTED = frozenset(("ARRAY", "MULTISET", "MAP", "ROW"))
+_AGGREGATIONS = frozenset((
+    "bool_and", "bool_or", "collect", "first_non_null_value", "first_not_null_value",
+    "first_value", "hll_sketch", "last_non_null_value", "last_value", "listagg", "max",
+    "merge_map", "merge_map_with_keytime", "min", "nested_partial_update", "nested_update",
+    "primary-key", "product", "rbm32", "rbm64", "sum", "theta_sketch",
+))  # fmt: skip
+
+
+def _missing(one: Schema, names: Iterable[str]) -> Iterator[str]:
+    return (name for name in dict.fromkeys(names) if name not in one.schema.by_name)
+
+
+@rule("PMO001", ERROR, "Options have values that Paimon reads", of=Schema)
+def options_can_be_read(one: Schema) -> Iterator[Finding]:
+    """Numbers are numbers, switches are true or false, and names are of those that there are.
+
+    Why: Paimon refuses the table; a `bucket` that is no number keeps it from reading the schema.
+    Fix: set the option anew with `deltacli paimon alter TABLE 'set option KEY = VALUE'`.
+    """
+    for error in one.options.problems():
+        yield Finding(str(error))
+
+
+@rule("PMO002", ERROR, "The number of buckets is one", of=Schema)
+def bucket_is_a_number_of_buckets(one: Schema) -> Iterator[Finding]:
+    """`bucket` is positive, -1 (chosen as rows come), or -2 (later) with a primary key.
+
+    Why: Paimon refuses the table.
+    Fix: set `bucket` to the number that the files were written with.
+    """
+    bucket = one.options["bucket"]
+    if bucket < 1 and bucket != -1 and not (bucket == -2 and one.schema.primary_keys):
+        yield Finding(
+            f"bucket {bucket} must be positive, -1 (dynamic or unaware), or -2 (postponed) with a "
+            "primary key"
+        )
+
+
+@rule("PMO003", ERROR, "bucket-key and bucket go together", of=Schema)
+def bucket_key_fits(one: Schema) -> Iterator[Finding]:
+    """`bucket-key` names plain columns of the primary key, and an append table with buckets has it.
+
+    Why: rows are spread over buckets by it. Tables of version 1 with one bucket need none, and
+    for that reason Paimon cannot change them.
+    Fix: restore the option; it cannot be changed once there is data.
+    """
+    schema, bucket = one.schema, one.options["bucket"]
+    keys = one.options.columns("bucket-key")
+    for name in _missing(one, keys):
+        yield Finding(f"bucket-key column {name!r} does not exist")
+    for name in keys:
+        if name in schema.partition_keys:
+            yield Finding(f"bucket-key {name} is a partition key")
+        elif schema.primary_keys and name in schema.by_name and name not in schema.primary_keys:
+            yield Finding(f"bucket-key {name} must be part of the primary key")
+        elif bucket != -1 and name in schema.by_name:
+            root = schema.by_name[name].type.root
+            if root in _NESTED:
+                yield Finding(f"the type {root} is not allowed in bucket-key: {name}")
+    if bucket == -1 and "bucket-key" in one.options.texts:
+        yield Finding("bucket-key needs a fixed number of buckets, and bucket is -1")
+    is_first = bucket == 1 and schema.version <= 1
+    if bucket > 0 and not schema.primary_keys and not keys and not is_first:
+        yield Finding(f"an append table with bucket = {bucket} needs a bucket-key")
+
+
+@rule("PMO004", ERROR, "sequence.field names columns that order rows", of=Schema)
+def sequence_field_fits(one: Schema) -> Iterator[Finding]:
+    """`sequence.field` names columns, each once, none of them aggregated.
+
+    Why: Paimon refuses the table.
+    Fix: set the option to columns that are there, or remove it.
+    """
+    schema, names = one.schema, one.options.trimmed_columns("sequence.field")
+    for name in _missing(one, names):
+        yield Finding(f"sequence.field column {name!r} does not exist")
+    for name in dict.fromkeys(names):
+        if f"fields.{name}.aggregate-function" in one.options.texts:
+            yield Finding(f"sequence.field {name} is aggregated")
+        if names.count(name) > 1:
+            yield Finding(f"sequence.field names {name} twice")
+    if names and one.options["merge-engine"] == "first-row":
+        yield Finding("sequence.field does not go with merge-engine first-row")
+    crosses = schema.primary_keys and not set(schema.partition_keys) <= set(schema.primary_keys)
+    if names and crosses:
+        yield Finding(
+            "sequence.field needs a primary key with all partition keys: "
+            f"{', '.join(schema.partition_keys)}"
+        )
+
+
+@rule("PMO005", ERROR, "fields.… options name columns", of=Schema)
+def fields_options_name_columns(one: Schema) -> Iterator[Finding]:
+    """The columns in the keys and values of `fields.<columns>.…` exist.
+
+    Why: Paimon refuses the table.
+    Fix: set the option for the column's new name, or remove it.
+    """
+    for key, value in one.options.texts.items():
+        names = columns_of(key)
+        if names is None:
+            continue
+        for name in _missing(one, names):
+            yield Finding(f"{key} names the column {name!r}, which does not exist")
+        parts = key.split(".")
+        column = one.schema.by_name.get(parts[1])
+        if len(parts) > 3 and column is not None and isinstance(column.type, Row):
+            yield Finding(f"{key}: options of nested fields are not read by Paimon")
+        if key.endswith(".sequence-group"):
+            yield from _sequence_group(one, key, value)
+
+
+def _sequence_group(one: Schema, key: str, value: str) -> Iterator[Finding]:
+    if one.options["merge-engine"] != "partial-update" or not one.schema.primary_keys:
+        return
+    for name in _missing(one, value.split(",")):
+        yield Finding(f"{key} names the column {name!r}, which does not exist")
+    for name in (*value.split(","), *key.split(".")[1].split(",")):
+        if name in one.schema.primary_keys:
+            yield Finding(f"{key} names {name} of the primary key")
+
+
+@rule("PMO006", ERROR, "changelog-producer fits the table", of=Schema)
+def changelog_producer_fits(one: Schema) -> Iterator[Finding]:
+    """A changelog is produced for tables with a primary key, by a way that their engine has.
+
+    Why: Paimon refuses the table.
+    Fix: set `changelog-producer` to one that fits, or remove it.
+    """
+    options, producer = one.options, one.options["changelog-producer"]
+    if producer != "none" and not one.schema.primary_keys:
+        yield Finding(f"changelog-producer {producer} needs a primary key")
+    if options["merge-engine"] == "first-row" and producer not in ("none", "lookup"):
+        yield Finding(f"changelog-producer {producer} does not go with merge-engine first-row")
+    if options["deletion-vectors.enabled"] and producer == "full-compaction":
+        yield Finding(f"changelog-producer {producer} does not go with deletion vectors")
+    if options["full-compaction.delta-commits"] is not None and producer == "lookup":
+        yield Finding("full-compaction.delta-commits does not go with changelog-producer lookup")
+    if options["streaming-read-overwrite"]:
+        if producer in ("full-compaction", "lookup"):
+            yield Finding(f"streaming-read-overwrite does not go with {producer}")
+        if not one.schema.primary_keys:
+            yield Finding("streaming-read-overwrite needs a primary key")
+
+
+@rule("PMO007", ERROR, "At least as many versions are kept as at most", of=Schema)
+def retention_is_a_range(one: Schema) -> Iterator[Finding]:
+    """The least number of snapshots and changelogs kept is positive and not above the most.
+
+    Why: Paimon refuses the table.
+    Fix: set `snapshot.num-retained.min` and `.max`, or those of changelogs.
+    """
+    of_snapshots = [one.options[f"snapshot.num-retained.{end}"] for end in ("min", "max")]
+    for what, usual in (("snapshot", of_snapshots), ("changelog", of_snapshots)):
+        least, most = (
+            one.options[f"{what}.num-retained.{end}"] or default
+            for end, default in zip(("min", "max"), usual, strict=True)
+        )
+        if least < 1:
+            yield Finding(f"{what}.num-retained.min should be at least 1")
+        if least > most:
+            yield Finding(f"{what}.num-retained.min {least} is larger than the max {most}")
+
+
+@rule("PMO008", ERROR, "Options name columns of the right type", of=Schema)
+def options_name_columns(one: Schema) -> Iterator[Finding]:
+    """Columns that options name exist, and have the types that they need.
+
+    Why: Paimon refuses the table. A rename does not change these options.
+    Fix: set the option to a column that is there, or remove it.
+    """
+    yield from _named(one, "rowkind.field", one.options.texts.get("rowkind.field"), ())
+    yield from _named(
+        one,
+        "record-level.time-field",
+        one.options.texts.get("record-level.time-field"),
+        ("INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ"),
+    )
+    for name in one.options.trimmed_columns("vector-field"):
+        yield from _named(one, "vector-field", name, ("VECTOR",))
+    for key in ("blob-field", "blob-descriptor-field", "blob-view-field"):
+        allowed = ("BLOB", "ARRAY", "MAP") if key == "blob-field" else ("BLOB",)
+        for name in one.options.trimmed_columns(key):
+            yield from _named(one, key, name, allowed)
+    for key in one.options.texts:
+        if key.startswith("file-index.") and key.endswith(".columns"):
+            for name in one.options.trimmed_columns(key):
+                # `m[key]` is a value in a MAP.
+                yield from _named(one, key, name.partition("[")[0], ())
+        elif key.startswith("pk-") and key.endswith(".index.columns"):
+            for name in one.options.trimmed_columns(key):
+                yield from _named(one, key, name, ("VECTOR",) if "vector" in key else ())
+
+
+def _named(one: Schema, key: str, name: str | None, roots: tuple[str, ...]) -> Iterator[Finding]:
+    if name is None:
+        return
+    field = one.schema.by_name.get(name)
+    if field is None:
+        yield Finding(f"{key} names the column {name!r}, which does not exist")
+    elif roots and field.type.root not in roots:
+        yield Finding(f"{key} names {name}, whose type {field.type.root} is not one of it")
+
+
+@rule("PMO009", ERROR, "Row tracking fits the table", of=Schema)
+def row_tracking_fits(one: Schema) -> Iterator[Finding]:
+    """Row tracking is for append tables without buckets; data evolution and blobs need it.
+
+    Why: Paimon refuses the table.
+    Fix: these options cannot be changed once there is data: make the table anew.
+    """
+    schema, options = one.schema, one.options
+    tracks, evolves = options["row-tracking.enabled"], options["data-evolution.enabled"]
+    if tracks and (schema.primary_keys or options["bucket"] != -1):
+        yield Finding("row-tracking.enabled needs an append table with bucket = -1")
+    if evolves and not tracks:
+        yield Finding("data-evolution.enabled needs row-tracking.enabled")
+    if evolves and options["clustering.incremental"]:
+        yield Finding("data-evolution.enabled does not go with clustering.incremental")
+    blobs = [field.name for field in schema.fields if contains_root(field.type, "BLOB")]
+    for name in blobs:
+        if not _holds_blobs(schema.by_name[name].type):
+            yield Finding(f"{name}: BLOB is a column, or in an ARRAY or the values of a MAP")
+    if blobs and not schema.primary_keys and not evolves:
+        yield Finding(f"the BLOB column {blobs[0]} needs data-evolution.enabled")
+    if blobs and len(blobs) == len(schema.fields):
+        yield Finding("a table with BLOB columns needs others too")
+    for name in blobs:
+        if name in (*schema.partition_keys, *schema.primary_keys):
+            yield Finding(f"the BLOB column {name} cannot be a key")
+
+
+def _holds_blobs(kind: DataType) -> bool:
+    if isinstance(kind, Array):
+        return kind.element.root == "BLOB"
+    return kind.root == "BLOB" or (isinstance(kind, Map) and kind.value.root == "BLOB")
+
+
+@rule("PMO010", ERROR, "Options go together", of=Schema)
+def options_go_together(one: Schema) -> Iterator[Finding]:
+    """No option asks for what another one, or a table of this kind, does not have.
+
+    Why: Paimon refuses the table.
+    Fix: remove one of the options that the finding names.
+    """
+    options, keys = one.options, one.schema.primary_keys
+    engine, deletes = options["merge-engine"], options["deletion-vectors.enabled"]
+    clusters = options["pk-clustering-override"]
+    ordered = options["sequence.snapshot-ordering"]
+    checks = (
+        (options["primary-key.nullable"] and not keys, "primary-key.nullable needs a primary key"),
+        (
+            deletes and engine == "first-row" and not clusters,
+            "deletion vectors do not go with merge-engine first-row",
+        ),
+        (ordered and not keys, "sequence.snapshot-ordering needs a primary key"),
+        (
+            ordered and options.trimmed_columns("sequence.field"),
+            "sequence.snapshot-ordering does not go with sequence.field",
+        ),
+        (ordered and not options["write-only"], "sequence.snapshot-ordering needs write-only"),
+        (
+            options["table-read.sequence-number.enabled"] and not keys,
+            "table-read.sequence-number.enabled needs a primary key",
+        ),
+        (
+            options["clustering.incremental"] and keys,
+            "clustering.incremental does not go with a primary key",
+        ),
+        (
+            options["clustering.incremental"]
+            and options["bucket"] != -1
+            and (options["bucket-append-ordered"] or deletes),
+            "clustering.incremental with buckets needs bucket-append-ordered = false and no "
+            "deletion vectors",
+        ),
+        (
+            options["bucket"] == -1
+            and not keys
+            and options["full-compaction.delta-commits"] is not None,
+            "full-compaction.delta-commits does not go with an append table with bucket = -1",
+        ),
+        (
+            options["manifest-sort.enabled"]
+            and not options["data-evolution.enabled"]
+            and not one.schema.partition_keys,
+            "manifest-sort.enabled needs partition keys",
+        ),
+        (
+            clusters and not options["clustering.columns"],
+            "pk-clustering-override needs clustering.columns",
+        ),
+        (
+            clusters and not deletes and engine != "first-row",
+            "pk-clustering-override needs deletion vectors",
+        ),
+        (
+            clusters and engine not in ("deduplicate", "first-row"),
+            f"pk-clustering-override does not go with merge-engine {engine}",
+        ),
+        (
+            clusters and options.trimmed_columns("sequence.field"),
+            "pk-clustering-override does not go with sequence.field",
+        ),
+        (
+            clusters and options["record-level.expire-time"],
+            "pk-clustering-override does not go with record-level.expire-time",
+        ),
+        (
+            clusters and options["changelog-producer"] not in ("none", "input"),
+            "pk-clustering-override goes with changelog-producer none and input only",
+        ),
+    )
+    for holds, message in checks:
+        if holds:
+            yield Finding(message)
+
+
+_START = (
+    "scan.timestamp-millis", "scan.timestamp", "scan.snapshot-id", "scan.tag-name",
+    "scan.file-creation-time-millis", "incremental-between-timestamp", "incremental-between",
+    "incremental-to-auto-tag",
+)  # fmt: skip
+# Which options a way to start needs one of, and which may stand beside them.
+_STARTS = {
+    "from-timestamp": (("scan.timestamp-millis", "scan.timestamp"), ()),
+    "from-snapshot": (("scan.snapshot-id", "scan.tag-name", "scan.watermark"), ()),
+    "from-snapshot-full": (("scan.snapshot-id",), ()),
+    "from-file-creation-time": (("scan.file-creation-time-millis",), ("scan.timestamp",)),
+    "incremental": (
+        ("incremental-between", "incremental-between-timestamp", "incremental-to-auto-tag"),
+        (),
+    ),
+}
+
+
+@rule("PMO011", ERROR, "A scan starts at one place", of=Schema)
+def scan_starts_at_one_place(one: Schema) -> Iterator[Finding]:
+    """The options that say where reading starts fit `scan.mode`, and only one of them is set.
+
+    Why: Paimon refuses the table.
+    Fix: remove the options that do not belong to the mode.
+    """
+    texts, mode = one.options.texts, one.options["scan.mode"]
+    if mode == "default":
+        mode = _default_start(texts)
+    needed, beside = _STARTS.get(mode, ((), ()))
+    given = [key for key in needed if key in texts]
+    if needed and len(given) != 1 and "scan.version" not in texts:
+        yield Finding(f"scan.mode {mode} needs one of {', '.join(needed)}")
+    others = [key for key in _START if key in texts and key not in (*needed, *beside)]
+    if others:
+        yield Finding(f"{', '.join(others)} does not go with scan.mode {mode}")
+
+
+def _default_start(texts: Mapping[str, str]) -> str:
+    for mode, (needed, _) in _STARTS.items():
+        if mode != "from-snapshot-full" and any(key in texts for key in needed):
+            return mode
+    return "latest-full"
+
+
+@rule("PMO012", WARNING, "Keys stand in their lists", of=Schema)
+def keys_stand_in_their_lists(one: Schema) -> Iterator[Finding]:
+    """`primary-key` and `partition` are no options in a schema file.
+
+    Why: Paimon moves them to primaryKeys and partitionKeys with the next version, and refuses it
+    if there are some.
+    Fix: change anything with `deltacli paimon alter`, which moves them as Paimon does.
+    """
+    for option, member in (("primary-key", "primaryKeys"), ("partition", "partitionKeys")):
+        if option in one.options.texts:
+            yield Finding(f"{option} belongs in {member}, not in options")
+
+
+@rule("PMO013", ERROR, "Aggregations are known", of=Schema)
+def aggregations_are_known(one: Schema) -> Iterator[Finding]:
+    """Each aggregate function is one of Paimon's.
+
+    Why: Paimon refuses the table.
+    Fix: set another function for the column.
+    """
+    if not one.schema.primary_keys or one.options["merge-engine"] in ("deduplicate", "first-row"):
+        return
+    for key, name in one.options.texts.items():
+        is_function = key.startswith("fields.") and key.endswith("aggregate-function")
+        if is_function and name not in _AGGREGATIONS:
+            yield Finding(f"{key} = {name}: there is no such aggregation")
+
+
+@rule("PMO014", ERROR, "Branches that options name are there", of=Schema)
+def named_branches_exist(one: Schema) -> Iterator[Finding]:
+    """The branches of `scan.fallback-branch` and `scan.primary-branch` exist, and one is set.
+
+    Why: Paimon refuses to write the next version.
+    Fix: make the branch, or remove the option.
+    """
+    keys = ("scan.fallback-branch", "scan.primary-branch")
+    named = {key: one.options.texts[key] for key in keys if one.options.texts.get(key, "").strip()}
+    if len(named) > 1:
+        yield Finding(f"{' and '.join(keys)} are both set")
+    for key, branch in named.items():
+        if one.branches and branch not in one.branches:
+            yield Finding(f"{key} = {branch}: there is no such branch")

@@ -1,0 +1,200 @@
+"""The folders of a table and of its branches (facts 1 and 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from deltacli.errors import CorruptLog, FileMissing, NotFound, UsageError
+from deltacli.paimon.schema_file import BadSchema, TableSchema, parse_schema
+from deltacli.storage import Entry, LogStore, read_all
+
+MAIN = "main"
+_VERSION = re.compile(r"schema-(0|[1-9][0-9]{0,18})")
+_BRANCH = "branch-"
+_NUMBERED = re.compile(r"(?:snapshot|changelog)-([0-9]{1,19})")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaEntry:
+    """A schema file as it is listed."""
+
+    id: int
+    path: str
+    size: int
+    modified_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One line of a table's history, with schemas of its own."""
+
+    store: LogStore
+    name: str = MAIN
+
+    def path(self, rest: str) -> str:
+        return rest if self.name == MAIN else f"branch/{_BRANCH}{self.name}/{rest}"
+
+    def schema_path(self, schema_id: int) -> str:
+        return self.path(f"schema/schema-{schema_id}")
+
+    @property
+    def title(self) -> str:
+        """The table, and the branch if it is not the main one."""
+        location = self.store.location
+        return location if self.name == MAIN else f"{location} (branch {self.name})"
+
+    def entries(self, folder: str) -> list[Entry]:
+        """What lies in one of the branch's folders; nothing if there is no such folder."""
+        try:
+            return list(self.store.list_from(self.path(folder)))
+        except FileMissing:
+            return []
+
+    def numbered(self, folder: str) -> dict[int, str]:
+        """The paths of `snapshot-N` or `changelog-N`, by their numbers."""
+        found = {}
+        for entry in self.entries(folder):
+            match = _NUMBERED.fullmatch(entry.name)
+            if match and not entry.is_folder:
+                found[int(match[1])] = self.path(f"{folder}/{entry.name}")
+        return dict(sorted(found.items()))
+
+    def tags(self) -> dict[str, str]:
+        """The paths of tags by their names. `tag-success-file` may be a folder."""
+        return {
+            entry.name.removeprefix("tag-"): self.path(f"tag/{entry.name}")
+            for entry in self.entries("tag")
+            if entry.name.startswith("tag-") and not entry.is_folder
+        }
+
+    def has_snapshots(self) -> bool:
+        return bool(self.numbered("snapshot"))
+
+
+@dataclass(frozen=True)
+class SchemaListing:
+    """The versions of a branch's schema, ascending, and the names that are none."""
+
+    branch: Branch
+    entries: tuple[SchemaEntry, ...]
+    ignored: tuple[str, ...] = ()
+
+    @cached_property
+    def by_id(self) -> dict[int, SchemaEntry]:
+        return {one.id: one for one in self.entries}
+
+    @property
+    def newest(self) -> int:
+        return self.entries[-1].id
+
+
+def branch_names(store: LogStore) -> list[str]:
+    """All branches, the main one first."""
+    try:
+        entries = list(store.list_from("branch"))
+    except FileMissing:
+        return [MAIN]
+    names = [
+        entry.name.removeprefix(_BRANCH)
+        for entry in entries
+        if entry.is_folder and entry.name.startswith(_BRANCH)
+    ]
+    return [MAIN, *names]
+
+
+def open_branch(store: LogStore, name: str | None = None) -> Branch:
+    """A branch of a table, by default the main one. Raises NotFound."""
+    name = name or MAIN
+    if "/" in name or name in (".", ".."):
+        raise UsageError(f"{name!r} is no name of a branch", hint="see the folder branch/")
+    if name != MAIN:
+        known = branch_names(store)
+        if name not in known:
+            raise NotFound(
+                f"there is no branch {name!r} in {store.location}",
+                hint=f"the branches are {', '.join(known)}",
+                location=store.location,
+            )
+    return Branch(store, name)
+
+
+def is_paimon_table(store: LogStore) -> bool:
+    """Whether there is a schema file of Paimon's."""
+    try:
+        return any(_VERSION.fullmatch(one.name) for one in store.list_from("schema", "schema-"))
+    except FileMissing:
+        return False
+
+
+def list_schemas(branch: Branch) -> SchemaListing:
+    """The schema files of a branch. Raises NotFound if there is none."""
+    entries, ignored = [], []
+    for entry in branch.entries("schema"):
+        match = _VERSION.fullmatch(entry.name)
+        if match and not entry.is_folder:
+            number = int(match[1])
+            path = branch.schema_path(number)
+            entries.append(SchemaEntry(number, path, entry.size, entry.modified_ms))
+        else:
+            ignored.append(entry.name)
+    if not entries:
+        location = branch.store.location
+        raise NotFound(
+            f"{branch.title} is not a Paimon table: it has no schema/schema-N",
+            hint="check the path; a Delta table has a folder _delta_log",
+            location=location,
+        )
+    entries.sort(key=lambda one: one.id)
+    return SchemaListing(branch, tuple(entries), tuple(ignored))
+
+
+def read_schemas(
+    listing: SchemaListing, ids: list[int] | None = None
+) -> Iterator[tuple[SchemaEntry, TableSchema | BadSchema]]:
+    """Each version with what is in its file, ascending; errors of the storage are raised."""
+    wanted = [one for one in listing.entries if ids is None or one.id in set(ids)]
+    contents = read_all(listing.branch.store, [one.path for one in wanted])
+    for entry, (_, content) in zip(wanted, contents, strict=True):
+        if not isinstance(content, bytes):
+            raise content
+        try:
+            yield entry, parse_schema(content)
+        except BadSchema as error:
+            yield entry, error
+
+
+def load_schema(listing: SchemaListing, schema_id: int | None = None) -> TableSchema:
+    """One version, by default the newest. Raises NotFound, or CorruptLog for a broken file."""
+    chosen = listing.newest if schema_id is None else schema_id
+    if chosen not in listing.by_id:
+        ids = [one.id for one in listing.entries]
+        raise NotFound(
+            f"{listing.branch.title} has no schema {chosen}",
+            hint=f"there are {len(ids)} from {ids[0]} to {ids[-1]}; see `deltacli paimon list`",
+            location=listing.branch.store.location,
+        )
+    ((entry, schema),) = read_schemas(listing, [chosen])
+    if isinstance(schema, BadSchema):
+        raise broken_schema(listing.branch, entry, schema)
+    return schema
+
+
+def load_all(listing: SchemaListing) -> dict[int, TableSchema]:
+    """All versions by their ids. Raises CorruptLog for a broken file."""
+    found = {}
+    for entry, schema in read_schemas(listing):
+        if isinstance(schema, BadSchema):
+            raise broken_schema(listing.branch, entry, schema)
+        found[entry.id] = schema
+    return found
+
+
+def broken_schema(branch: Branch, entry: SchemaEntry, error: BadSchema) -> CorruptLog:
+    return CorruptLog(
+        f"{entry.path} cannot be read: {error}",
+        hint="restore the file from a backup; `deltacli paimon validate` shows all that is wrong",
+        location=branch.store.location,
+    )
