@@ -5,7 +5,7 @@ Nothing is guessed: whatever cannot be read ends the search with an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -19,6 +19,8 @@ from deltacli.storage import READ_THREADS
 OnProgress = Callable[[str, int, int], None]
 _NEWEST_SNAPSHOT_VERSION = 3
 _WINDOW = 256
+_CHANGELOG = "changelogManifestList"
+_LISTS = ("baseManifestList", "deltaManifestList", _CHANGELOG)
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -85,13 +87,29 @@ def _names(by_name: Mapping[Any, int], schema_id: int) -> list[Any]:
 class Snapshot:
     """A snapshot, or a copy of one in a tag or a changelog."""
 
-    title: str
+    kind: str
+    name: Any
     path: str
+    id: int
     schema_id: int
-    # Lists of manifests with the sizes that are told; `may_miss` are those that may be gone.
-    lists: tuple[tuple[str, int | None], ...]
-    may_miss: frozenset[str]
+    # Lists of manifests by the members that name them, with the sizes that are told.
+    lists: Mapping[str, tuple[str, int | None]]
     statistics: str | None
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    def may_miss(self, member: str, tagged: Container[int]) -> bool:
+        """Whether a file that it names may be gone without harm.
+
+        A changelog outlives the snapshot that it comes from, whose own lists and statistics
+        are deleted. A tag outlives the changelog of its snapshot, and so does a snapshot that
+        was made of a tag: of a new branch, or by a rollback.
+        """
+        if self.kind == "changelog":
+            return member != _CHANGELOG
+        return member == _CHANGELOG and (self.kind == "tag" or self.id in tagged)
 
 
 class ReferenceScan:
@@ -103,6 +121,7 @@ class ReferenceScan:
         self._report = on_progress or (lambda what, done, total: None)
         self._seen: set[str] = set()
         self._read: set[str] = set()
+        self._tagged: set[int] = set()
 
     def run(self) -> References:
         """Everything that is there now. Raises CorruptLog where it cannot be told."""
@@ -118,13 +137,16 @@ class ReferenceScan:
     def _pass(self) -> bool:
         waiting = [one for one in self._listed() if one[1] not in self._seen]
         snapshots = [one for one in self._load(waiting) if one is not None]
-        lists: dict[str, tuple[Snapshot, int | None]] = {}
+        self._tagged.update(one.id for one in snapshots if one.kind == "tag")
+        lists: dict[str, tuple[Snapshot, str, int | None]] = {}
         for one in snapshots:
-            for name, size in one.lists:
-                if name not in self._read:
-                    lists.setdefault(name, (one, size))
+            for member, (name, size) in one.lists.items():
+                is_needed = not one.may_miss(member, self._tagged)
+                # Of those that name a list, one that cannot do without it counts.
+                if name not in self._read and (is_needed or name not in lists):
+                    lists[name] = one, member, size
             if one.statistics is not None:
-                self._read_statistics(one)
+                self._read_statistics(one, one.statistics)
         manifests: dict[str, tuple[Snapshot, Manifest]] = {}
         self._read.update(lists)
         for done, (owner, in_list) in enumerate(self._lists(lists)):
@@ -140,14 +162,14 @@ class ReferenceScan:
 
     def _listed(self) -> Iterator[tuple[str, str, Any]]:
         """What there is: its kind, its path, its name."""
+        for name, path in self.branch.tags().items():
+            yield "tag", path, name
         for kind in ("snapshot", "changelog"):
             for number, path in self.branch.numbered(kind).items():
                 yield kind, path, number
-        for name, path in self.branch.tags().items():
-            yield "tag", path, name
 
     def _load(self, waiting: Sequence[tuple[str, str, Any]]) -> Iterator[Snapshot | None]:
-        by_kind = {
+        by_kind: dict[str, dict[Any, int]] = {
             "snapshot": self.found.snapshots,
             "changelog": self.found.changelogs,
             "tag": self.found.tags,
@@ -158,7 +180,7 @@ class ReferenceScan:
             if content is None:
                 continue
             snapshot = parse_snapshot(content, kind, path, name)
-            by_kind[kind][name] = snapshot.schema_id  # type: ignore[index]
+            by_kind[kind][name] = snapshot.schema_id
             yield snapshot
 
     def _read_each(
@@ -178,9 +200,7 @@ class ReferenceScan:
     def _is_there(self, path: str) -> bool:
         return self._store.look(path) is not None
 
-    def _read_statistics(self, snapshot: Snapshot) -> None:
-        name = snapshot.statistics
-        assert name is not None
+    def _read_statistics(self, snapshot: Snapshot, name: str) -> None:
         if name in self.found.statistics:
             return
         if "/" in name:
@@ -189,30 +209,32 @@ class ReferenceScan:
         try:
             content = self._store.read(path)
         except FileMissing:
-            if self._is_there(snapshot.path):
-                raise _lost(path, snapshot, self._store.location) from None
-            return
+            if snapshot.may_miss("statistics", self._tagged) or not self._is_there(snapshot.path):
+                return
+            raise _lost(path, snapshot, self._store.location) from None
         self.found.statistics[name] = _integer(_document(content, path), "schemaId", path)
 
     # -- manifests -----------------------------------------------------------------------
 
     def _lists(
-        self, lists: Mapping[str, tuple[Snapshot, int | None]]
+        self, lists: Mapping[str, tuple[Snapshot, str, int | None]]
     ) -> Iterator[tuple[Snapshot, list[Manifest]]]:
-        def read(item: tuple[str, tuple[Snapshot, int | None]]) -> tuple[list[Manifest], Tally]:
-            name, (owner, size) = item
+        def read(
+            item: tuple[str, tuple[Snapshot, str, int | None]],
+        ) -> tuple[list[Manifest], Tally]:
+            name, (owner, member, size) = item
             tally = Tally()
             try:
                 return list(read_list(self._store, name, size, tally)), tally
             except FileMissing:
-                if name in owner.may_miss or not self._is_there(owner.path):
+                if owner.may_miss(member, self._tagged) or not self._is_there(owner.path):
                     return [], Tally()
                 raise _lost(manifest_path(name), owner, self._store.location) from None
             except CorruptLog as error:
                 raise _needed(error, owner, self._store.location) from None
 
         items = list(lists.items())
-        for (_, (owner, _)), (found, tally) in zip(items, self._map(read, items), strict=True):
+        for (_, (owner, *_)), (found, tally) in zip(items, self._map(read, items), strict=True):
             self.found.manifests.add(tally)
             yield owner, found
 
@@ -248,7 +270,6 @@ class ReferenceScan:
 
 def parse_snapshot(content: bytes, kind: str, path: str, name: Any) -> Snapshot:
     """What a snapshot's JSON refers to. Raises CorruptLog, or Refused for a newer format."""
-    title = f"{kind} {name}"
     tree = _document(content, path)
     version = tree.get("version")
     if version is not None and (type(version) is not int or version > _NEWEST_SNAPSHOT_VERSION):
@@ -256,28 +277,25 @@ def parse_snapshot(content: bytes, kind: str, path: str, name: Any) -> Snapshot:
             f"{path} has the format {version!r}, which deltacli does not know",
             hint="use a newer deltacli",
         )
-    lists = []
-    may_miss = set()
-    for member in ("baseManifestList", "deltaManifestList", "changelogManifestList"):
+    lists = {}
+    for member in _LISTS:
         value = tree.get(member)
-        if value is None and member == "changelogManifestList":
+        if value is None and member == _CHANGELOG:
             continue
         if not isinstance(value, str):
             raise CorruptLog(f"{path} cannot be read: member {member} is missing")
         size = tree.get(f"{member}Size")
-        lists.append((value, size if type(size) is int else None))
-        # The snapshot's own lists go with it when it expires; its changelog stays.
-        if kind == "changelog" and member != "changelogManifestList":
-            may_miss.add(value)
+        lists[member] = value, size if type(size) is int else None
     statistics = tree.get("statistics")
     if statistics is not None and not isinstance(statistics, str):
         raise CorruptLog(f"{path} cannot be read: member statistics is no name")
     return Snapshot(
-        title,
+        kind,
+        name,
         path,
+        _integer(tree, "id", path),
         _integer(tree, "schemaId", path),
-        tuple(lists),
-        frozenset(may_miss),
+        lists,
         statistics,
     )
 
