@@ -62,12 +62,20 @@ COMMANDS: tuple[CommandRow, ...] = (
     CommandRow("share changes", "share_changes", "Share", "Show what commits changed."),
     CommandRow("share head", "share_head", "Share", "Show some rows of a shared table."),
     CommandRow("share download", "share_download", "Share", "Copy a shared table to a folder."),
+    CommandRow("paimon list", "paimon_list", "Paimon", "List the versions of a schema."),
+    CommandRow("paimon show", "paimon_show", "Paimon", "Show a version of a schema."),
+    CommandRow("paimon diff", "paimon_diff", "Paimon", "Compare two versions of a schema."),
+    CommandRow("paimon validate", "paimon_validate", "Paimon", "Check schemas and their history."),
+    CommandRow("paimon alter", "paimon_alter", "Paimon", "Change a schema."),
+    CommandRow("paimon expire", "paimon_expire", "Paimon", "Delete schema files nobody needs."),
+    CommandRow("paimon convert", "paimon_convert", "Paimon", "Convert from Delta, or to Delta."),
     CommandRow("completion", "completion", "Set up", "Print the completion script of a shell."),
     CommandRow("doctor", "doctor", "Set up", "Show versions, engines and storage drivers."),
 )
 BY_NAME = {row.name: row for row in COMMANDS}
 GROUPS: tuple[GroupRow, ...] = (
     GroupRow("share", "Share", "Share tables, and read those of others, by Delta Sharing."),
+    GroupRow("paimon", "Paimon", "Look after the schemas of Apache Paimon tables."),
     GroupRow("share recipient", "Share", "Look after those who may read shared tables."),
 )
 GROUP_BY_NAME = {row.name: row for row in GROUPS}

@@ -5,6 +5,7 @@ Nothing is rewritten by a change of type: readers cast the values of older files
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 from deltacli.paimon.types import (
@@ -12,11 +13,10 @@ from deltacli.paimon.types import (
     TIMESTAMP_LTZ,
     Atomic,
     DataType,
-    Field,
-    Map,
     Row,
+    Vector,
+    as_nullable,
     inner_types,
-    sql_text,
 )
 
 _COLUMNS = (
@@ -131,52 +131,32 @@ def changes_rendering(source: DataType, target: DataType) -> bool:
     return _is_string(target) and source.root not in _TEXTS
 
 
-def impossible_steps(
-    old: DataType, new: DataType, path: tuple[str, ...]
-) -> list[tuple[str, DataType, DataType]]:
-    """Where a type became another between two versions although no change can do that."""
-    return [one for one in type_steps(old, new, path) if cast_of(one[1], one[2]) is None]
-
-
 def type_steps(
     old: DataType, new: DataType, path: tuple[str, ...]
-) -> list[tuple[str, DataType, DataType]]:
-    """The places within a column at which the type is another one, with both types.
+) -> Iterator[tuple[str, DataType, DataType]]:
+    """The places within a column at which the type is another one, or as nullable as another.
 
     Fields of a ROW are the same by their ids; those that are in one type only say nothing.
     """
+    place = ".".join(path)
+    if old.root != new.root or isinstance(old, Atomic | Vector):
+        if old != new:
+            yield place, old, new
+        return
+    if old.nullable != new.nullable:
+        yield place, old, new
     if isinstance(old, Row) and isinstance(new, Row):
-        known = {one.id: one for one in old.fields}
-        return [
-            step
-            for one in new.fields
-            if one.id in known
-            for step in type_steps(known[one.id].type, one.type, (*path, one.name))
-        ]
-    if old.root == new.root and not isinstance(old, Atomic):
-        if getattr(old, "length", None) != getattr(new, "length", None):
-            return [(".".join(path), old, new)]
-        return [
-            step
-            for (name, before), (_, after) in zip(inner_types(old), inner_types(new), strict=True)
-            for step in type_steps(before, after, (*path, name))
-        ]
-    if _bare(old) == _bare(new):
-        return []
-    return [(".".join(path), old, new)]
+        known = {one.id: one.type for one in old.fields}
+        for one in new.fields:
+            if one.id in known:
+                yield from type_steps(known[one.id], one.type, (*path, one.name))
+        return
+    for (name, before), (_, after) in zip(inner_types(old), inner_types(new), strict=True):
+        yield from type_steps(before, after, (*path, name))
 
 
-def _bare(kind: DataType) -> str:
-    return sql_text(kind).removesuffix(" NOT NULL")
-
-
-def stored_fields(kind: DataType) -> tuple[Field, ...]:
-    """The fields of the ROW that lies within arrays and the values of maps, if one does."""
-    while not isinstance(kind, Row):
-        if isinstance(kind, Map):
-            kind = kind.value
-        elif kind.root == "ARRAY":
-            kind = next(inner_types(kind))[1]
-        else:
-            return ()
-    return kind.fields
+def is_other_type(old: DataType, new: DataType) -> bool:
+    """Whether two types at one place differ by more than their nullability."""
+    if old.root == new.root and not isinstance(old, Atomic | Vector):
+        return False
+    return as_nullable(old) != as_nullable(new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from deltacli.delta import json_text
@@ -26,7 +27,7 @@ from deltacli.paimon.changes import (
     UpdateType,
 )
 from deltacli.paimon.schema_file import parse_type
-from deltacli.paimon.types import BadType, DataType, Map, Row, as_nullable
+from deltacli.paimon.types import Array, BadType, DataType, Map, Multiset, Row, as_nullable
 
 Tree = Mapping[str, Any]
 
@@ -105,8 +106,6 @@ def _type(tree: Any) -> DataType:
 
 def with_right_keys(kind: DataType) -> DataType:
     """A type for a new column: what is written anew has no nullable MAP key."""
-    from dataclasses import replace
-
     match kind:
         case Row(fields):
             inner = tuple(replace(one, type=with_right_keys(one.type)) for one in fields)
@@ -115,8 +114,10 @@ def with_right_keys(kind: DataType) -> DataType:
             return replace(
                 kind, key=as_nullable(with_right_keys(key), False), value=with_right_keys(value)
             )
-        case _ if hasattr(kind, "element"):
-            return replace(kind, element=with_right_keys(kind.element))  # type: ignore[union-attr]
+        case Array(element):
+            return replace(kind, element=with_right_keys(element))
+        case Multiset(element):
+            return replace(kind, element=with_right_keys(element))
         case _:
             return kind
 

@@ -400,8 +400,8 @@ class UpdateType(Change):
         if cast is None:
             hint = _FOR_GOOD
             if old.root == new.root and not isinstance(old, Atomic):
-                inner = type_steps(old, new, self.path)
-                hint = f"change what is in it: {inner[0][0]}" if inner else hint
+                inner = next(type_steps(old, new, self.path), None)
+                hint = f"change what is in it: {inner[0]}" if inner else hint
             raise Refused(f"{place}: {step}", hint=hint)
         if cast is Cast.EXPLICIT and at.is_set(option_rules.NO_EXPLICIT_CASTS, False):
             raise Refused(

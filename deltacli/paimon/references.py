@@ -21,6 +21,8 @@ _NEWEST_SNAPSHOT_VERSION = 3
 _WINDOW = 256
 _CHANGELOG = "changelogManifestList"
 _LISTS = ("baseManifestList", "deltaManifestList", _CHANGELOG)
+# Whose list it is, by which of its members, and how long it has to be.
+ListPlace = tuple["Snapshot", str, "int | None"]
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -138,7 +140,7 @@ class ReferenceScan:
         waiting = [one for one in self._listed() if one[1] not in self._seen]
         snapshots = [one for one in self._load(waiting) if one is not None]
         self._tagged.update(one.id for one in snapshots if one.kind == "tag")
-        lists: dict[str, tuple[Snapshot, str, int | None]] = {}
+        lists: dict[str, ListPlace] = {}
         for one in snapshots:
             for member, (name, size) in one.lists.items():
                 is_needed = not one.may_miss(member, self._tagged)
@@ -216,11 +218,9 @@ class ReferenceScan:
 
     # -- manifests -----------------------------------------------------------------------
 
-    def _lists(
-        self, lists: Mapping[str, tuple[Snapshot, str, int | None]]
-    ) -> Iterator[tuple[Snapshot, list[Manifest]]]:
+    def _lists(self, lists: Mapping[str, ListPlace]) -> Iterator[tuple[Snapshot, list[Manifest]]]:
         def read(
-            item: tuple[str, tuple[Snapshot, str, int | None]],
+            item: tuple[str, ListPlace],
         ) -> tuple[list[Manifest], Tally]:
             name, (owner, member, size) = item
             tally = Tally()

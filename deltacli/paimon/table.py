@@ -129,6 +129,12 @@ def is_paimon_table(store: LogStore) -> bool:
         return False
 
 
+def newest_id(branch: Branch) -> int | None:
+    """The id of the newest version, if there is one."""
+    matches = (_VERSION.fullmatch(one.name) for one in branch.entries("schema"))
+    return max((int(one[1]) for one in matches if one), default=None)
+
+
 def list_schemas(branch: Branch) -> SchemaListing:
     """The schema files of a branch. Raises NotFound if there is none."""
     entries, ignored = [], []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 
 MAX_LENGTH = 2_147_483_647
@@ -220,6 +220,19 @@ def _fields_within(
         return
     for step, inner in inner_types(kind):
         yield from _fields_within(inner, (*path, step))
+
+
+def outermost(
+    fields: tuple[Field, ...], known: Container[int]
+) -> Iterator[tuple[tuple[str, ...], Field]]:
+    """The fields with ids that are not known, without those within one of them."""
+    above: tuple[str, ...] | None = None
+    for path, one in walk_fields(fields):
+        if above is not None and path[: len(above)] == above:
+            continue
+        if one.id not in known:
+            above = path
+            yield path, one
 
 
 def contains_root(kind: DataType, *roots: str) -> bool:

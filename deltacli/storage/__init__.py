@@ -308,13 +308,13 @@ def scratch_file(path: str) -> str:
     return f"{tempfile.gettempdir()}/deltacli-{os.urandom(16).hex()}-{path.rsplit('/', 1)[-1]}"
 
 
-def prove_put_if_absent(store: LogStore) -> None:
+def prove_put_if_absent(store: LogStore, folder: str = "_delta_log") -> None:
     """Return if the store really refuses to overwrite; raise Refused otherwise (rule ST-11).
 
     Some backends ignore the request for exclusive creation. Committing through one of
     them would destroy other writers' commits.
     """
-    probe = f"_delta_log/.deltacli_probe_{os.urandom(16).hex()}"
+    probe = f"{folder}/.deltacli_probe_{os.urandom(16).hex()}"
     store.put_if_absent(probe, b"first")
     try:
         store.put_if_absent(probe, b"second")

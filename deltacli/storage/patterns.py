@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from deltacli.errors import FileMissing, NotFound, StorageError
-from deltacli.storage import open_store
+from deltacli.storage import LogStore, open_store
 
 _WILD = re.compile(r"[*?\[]")
-_LOG = "_delta_log"
+# How a table is known: a folder in it, and how a name in that folder begins.
+Mark = tuple[str, str]
+DELTA: Mark = ("_delta_log", "")
+PAIMON: Mark = ("schema", "schema-")
 
 
 def is_pattern(table: str) -> bool:
     return _WILD.search(table) is not None
 
 
-def matching_tables(pattern: str, options: Mapping[str, str] | None = None) -> list[str]:
+def matching_tables(
+    pattern: str, options: Mapping[str, str] | None = None, marks: Sequence[Mark] = (DELTA,)
+) -> list[str]:
     """The tables whose path or URL matches, in order; each wildcard stays within one folder.
 
     A folder that is really called so is itself. Raises NotFound if there is none.
     """
-    if not is_pattern(pattern) or _is_table(pattern, options):
+    if not is_pattern(pattern) or _is_table(pattern, options, marks):
         return [pattern]
     steps = pattern.rstrip("/").split("/")
     first = next(number for number, one in enumerate(steps) if is_pattern(one))
     root = "/".join(steps[:first])
     start = root if root or not pattern.startswith("/") else "/"
-    found = [one for one in _below(start or ".", steps[first:], options) if _is_table(one, options)]
+    folders = _below(start or ".", steps[first:], options)
+    found = [one for one in folders if _is_table(one, options, marks)]
     if not found:
         raise NotFound(f"no table matches {pattern!r}", hint="check the pattern")
     return [one.removeprefix("./") if not root and start != "/" else one for one in found]
@@ -52,9 +58,14 @@ def _below(folder: str, steps: list[str], options: Mapping[str, str] | None) -> 
             yield from _below(f"{folder.rstrip('/')}/{entry.name}", rest, options)
 
 
-def _is_table(place: str, options: Mapping[str, str] | None) -> bool:
+def _is_table(place: str, options: Mapping[str, str] | None, marks: Sequence[Mark]) -> bool:
+    store = open_store(place, options)
+    return any(_has(store, folder, start) for folder, start in marks)
+
+
+def _has(store: LogStore, folder: str, start: str) -> bool:
     try:
-        return next(open_store(place, options).list_from(_LOG), None) is not None
+        return any(one.name.startswith(start) for one in store.list_from(folder, start))
     except StorageError as error:
         # What cannot be looked into is told when it is looked into.
         return not isinstance(error, FileMissing)

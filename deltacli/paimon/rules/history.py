@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.checking.model import ERROR, WARNING, Finding, rule
-from deltacli.paimon.casts import cast_of, loss_of, type_steps
+from deltacli.paimon.casts import cast_of, is_other_type, loss_of, type_steps
 from deltacli.paimon.schema_file import TableSchema
 from deltacli.paimon.subjects import Step
-from deltacli.paimon.types import DataType, sql_text
+from deltacli.paimon.types import DataType, outermost, sql_text
 
 
 def _key_ids(schema: TableSchema, names: tuple[str, ...]) -> list[int | str]:
@@ -82,12 +82,11 @@ def highest_id_never_falls(step: Step) -> Iterator[Finding]:
 
 
 def _steps(step: Step) -> Iterator[tuple[str, DataType, DataType]]:
-    before, after = step.fields
-    names = {one.id for one in step.before.fields}
-    for field_id, (path, field) in after.items():
-        # Nested fields are reached through the columns that hold them.
-        if field_id in before and field_id in names:
-            yield from type_steps(before[field_id][1].type, field.type, (path,))
+    older = {one.id: one.type for one in step.before.fields}
+    for one in step.after.fields:
+        if one.id in older:
+            steps = type_steps(older[one.id], one.type, (one.name,))
+            yield from (found for found in steps if is_other_type(*found[1:]))
 
 
 @rule("PMH006", ERROR, "A type became one that it can become", of=Step)
@@ -124,15 +123,10 @@ def added_columns_are_nullable(step: Step) -> Iterator[Finding]:
     Why: old rows have no value for it.
     Fix: make it nullable with `deltacli paimon alter TABLE 'nullability NAME NULL'`.
     """
-    before, after = step.fields
-    within: set[str] = set()
-    for field_id, (path, field) in after.items():
-        if field_id in before:
-            continue
-        # What is within a new column is new as a whole.
-        if path.rpartition(".")[0] not in within and not field.type.nullable:
-            yield Finding(f"{path} was added NOT NULL: old rows have no value")
-        within.add(path)
+    # What is within a new column is new as a whole.
+    for path, field in outermost(step.after.fields, step.fields[0]):
+        if not field.type.nullable:
+            yield Finding(f"{'.'.join(path)} was added NOT NULL: old rows have no value")
 
 
 @rule("PMH009", WARNING, "Time goes forward", of=Step)

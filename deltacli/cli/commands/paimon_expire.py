@@ -1,0 +1,82 @@
+"""`deltacli paimon expire`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deltacli.cli.options import CommonOptions, DryRunOpt, YesOpt
+from deltacli.cli.paimon import BranchOpt, PaimonArg, open_branch
+from deltacli.cli.session import Session
+from deltacli.errors import PartlyDone
+
+EXAMPLES = (
+    ("deltacli paimon expire ./orders --dry-run", "what would go, and why the others stay"),
+    ("deltacli paimon expire ./orders --older-than 30d --keep-last 5 --yes", "for cron"),
+    ("deltacli paimon expire ./orders --branch dev --keep-for-merges", ""),
+)
+
+
+def paimon_expire(
+    options: CommonOptions,
+    table: PaimonArg,
+    branch: BranchOpt = None,
+    older_than: Annotated[
+        str,
+        typer.Option(
+            "--older-than",
+            metavar="AGE",
+            help="Only versions older than this: jobs may still write with younger ones.",
+        ),
+    ] = "7d",
+    keep_last: Annotated[
+        int,
+        typer.Option("--keep-last", metavar="N", min=1, help="Keep the newest N in any case."),
+    ] = 1,
+    keep_for_merges: Annotated[
+        bool,
+        typer.Option(
+            "--keep-for-merges", help="Keep ids that other branches use, for merging them."
+        ),
+    ] = False,
+    dry_run: DryRunOpt = False,
+    yes: YesOpt = False,
+) -> None:
+    """Delete schema files of a Paimon table that nothing needs any more.
+
+    A version is needed by snapshots, tags, changelogs and statistics, and by every data file
+    that was ever written with it, as long as a manifest names the file. The newest one, those
+    that tell an external path, and all of a table with Iceberg metadata stay. If anything
+    cannot be read, nothing is deleted.
+    """
+    from deltacli.operations.paimon_expire import (
+        EXPIRE_FIELDS,
+        ExpireWish,
+        apply_expire,
+        plan_expire,
+    )
+    from deltacli.units import parse_duration
+
+    session = Session(options)
+    wish = ExpireWish(parse_duration(older_than), keep_last, keep_for_merges)
+    chosen = open_branch(session, table, branch)
+    with session.progress:
+        plan = plan_expire(chosen, wish, session.now_ms, session.progress)
+    session.check_report(tuple(plan.document().values), EXPIRE_FIELDS, beside=None)
+    session.warn(plan.warnings)
+    if dry_run or not plan.expired:
+        session.show_reports([plan.report(is_dry_run=dry_run)])
+        return
+    if not session.confirm(plan.document(), plan.question, yes=yes):
+        return
+    with session.progress:
+        done = apply_expire(plan, session.progress)
+    session.show_reports([plan.report(done)])
+    if done.failures:
+        path, error = done.failures[0]
+        raise PartlyDone(
+            f"{len(done.failures):,} files could not be deleted, for instance {path}: {error}",
+            hint="run it again when the cause is mended",
+            location=chosen.store.location,
+        )

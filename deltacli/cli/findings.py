@@ -1,0 +1,144 @@
+"""What commands that check something share: which rules, which findings count, how they show."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.session import Session
+from deltacli.errors import NotFound
+from deltacli.render.formats import FindingsFormat
+
+if TYPE_CHECKING:
+    from deltacli.checking.model import Severity
+    from deltacli.operations.validation import Baseline, TableResult
+
+
+class FailOn(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+    NEVER = "never"
+
+
+SelectOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select",
+        metavar="IDS",
+        help="Only rules whose ids begin so: CKP,LOG002. May be repeated.",
+        show_default=False,
+    ),
+]
+IgnoreOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore", metavar="IDS", help="No rules whose ids begin so.", show_default=False
+    ),
+]
+FailOnOpt = Annotated[
+    FailOn, typer.Option("--fail-on", help="The least severity that ends with exit code 1.")
+]
+BaselineOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline",
+        metavar="FILE",
+        help="Pass over the findings in this file.",
+        show_default=False,
+    ),
+]
+MaxFindingsOpt = Annotated[
+    int,
+    typer.Option(
+        "--max-findings",
+        metavar="N",
+        min=0,
+        help="Tell at most so many findings of a rule; all are counted. 0 tells all.",
+    ),
+]
+
+
+def rule_ids(texts: list[str] | None) -> tuple[str, ...]:
+    return tuple(one.strip() for text in texts or () for one in text.split(",") if one.strip())
+
+
+def failing(fail_on: FailOn) -> frozenset[Severity]:
+    """The severities that end with exit code 1."""
+    from deltacli.checking.model import Severity
+
+    order = [Severity.ERROR, Severity.WARNING, Severity.INFO]
+    if fail_on is FailOn.NEVER:
+        return frozenset()
+    return frozenset(order[: order.index(Severity(fail_on.value)) + 1])
+
+
+def read_baseline(path: str | None) -> Baseline:
+    if path is None:
+        return {}
+    from deltacli.operations.validation import parse_baseline
+
+    try:
+        with open(path, "rb") as file:
+            return parse_baseline(file.read(), path)
+    except OSError as error:
+        raise NotFound(
+            f"{path} cannot be read: {error.strerror}",
+            hint="write one with `deltacli validate --write-baseline`",
+        ) from error
+
+
+def check_finding_fields(session: Session) -> None:
+    """Raise UsageError for fields that no finding has, before anything is read."""
+    from deltacli.operations.records import check_fields
+    from deltacli.operations.validation import FINDING_FIELDS
+
+    if session.fields:
+        check_fields(session.fields, FINDING_FIELDS)
+
+
+def show_results(session: Session, results: list[TableResult], fails: frozenset[Severity]) -> None:
+    form = session.findings_format
+    if form is FindingsFormat.TABLE:
+        from deltacli.render.findings import show_findings
+
+        session.show_people(lambda people: show_findings(results, people))
+    elif form in (FindingsFormat.JUNIT, FindingsFormat.SARIF, FindingsFormat.GITHUB):
+        from deltacli.render.ci import github_text, junit_text, sarif_text
+
+        if form is FindingsFormat.JUNIT:
+            session.show_text(junit_text(results, fails))
+        elif form is FindingsFormat.SARIF:
+            session.show_text(sarif_text(results).decode())
+        else:
+            session.show_text(github_text(results))
+    else:
+        from deltacli.operations.validation import finding_listing, whole_document
+
+        if form is FindingsFormat.JSON and not session.fields:
+            session.show(whole_document(results))
+        else:
+            session.show(finding_listing(results))
+            for one in results:
+                for rule_id, count in one.left_out().items():
+                    session.note(f"{one.table}: {count:,} more findings of {rule_id}")
+    for one in results:
+        for note in one.checked.notes if one.checked else ():
+            session.note(f"{one.table}: {note}")
+
+
+def end_with(session: Session, results: list[TableResult], fails: frozenset[Severity]) -> None:
+    """The worst exit code: 1 for findings, that of the error for a table not checked."""
+    failures = [one.error for one in results if one.error is not None]
+    if len(failures) == 1 and len(results) == 1:
+        raise failures[0]
+    for error in failures:
+        session.fail(error)
+    has_findings = any(
+        count and severity in fails for one in results for severity, count in one.counts().items()
+    )
+    code = max([int(has_findings), *(error.exit_code for error in failures)])
+    if code:
+        raise typer.Exit(code)

@@ -1,0 +1,203 @@
+"""`paimon alter`: a batch of changes becomes one new version of a schema."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.checking.model import Severity
+from deltacli.checking.tally import Found, Rules, Tally
+from deltacli.errors import AlreadyExists, Busy, Conflict, CorruptLog, Refused, StorageError
+from deltacli.operations.paimon_describe import difference_row
+from deltacli.operations.records import Document
+from deltacli.paimon.book import BOOK, ENFORCED
+from deltacli.paimon.changes import Change, is_same, next_schema
+from deltacli.paimon.differences import Difference, differences
+from deltacli.paimon.schema_file import NEWEST_VERSION, TableSchema, schema_text
+from deltacli.paimon.subjects import Schema
+from deltacli.paimon.table import Branch, branch_names, list_schemas, load_schema
+from deltacli.storage import prove_put_if_absent
+
+_ATTEMPTS = 15
+_METASTORE = (
+    "only the file is changed: if a metastore such as Hive or a REST catalog keeps this table, "
+    "it goes on with its own copy (--filesystem-catalog says that there is none)"
+)
+_JOBS = "jobs that are running go on with the schema that they began with"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for."""
+
+    changes: Sequence[Change]
+    allows_lossy: bool = False
+    has_metastore: bool = True
+
+
+@dataclass(frozen=True)
+class AlterPlan:
+    """The next version, or none where nothing would be different."""
+
+    branch: Branch
+    old: TableSchema
+    new: TableSchema | None
+    differences: Sequence[Difference] = ()
+    losses: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+
+    @property
+    def changes_anything(self) -> bool:
+        return self.new is not None
+
+    @property
+    def question(self) -> str:
+        return f"Write schema {self.old.id + 1} of {self.branch.title}?"
+
+    @property
+    def path(self) -> str:
+        return self.branch.schema_path(self.old.id + 1)
+
+    def document(self, *, is_dry_run: bool = False) -> Document:
+        values: dict[str, Any] = {
+            "location": self.branch.store.location,
+            "branch": self.branch.name,
+            "dryRun": is_dry_run,
+            "fromId": self.old.id,
+            "id": self.new.id if self.new else self.old.id,
+            "path": self.path if self.new else None,
+            "changes": [difference_row(one) for one in self.differences],
+            "losses": list(self.losses),
+            "notes": list(self.notes),
+            "warnings": list(self.warnings),
+        }
+        return Document(values, "alter")
+
+
+def plan_alter(branch: Branch, wish: Wish, now_ms: int) -> AlterPlan:
+    """Raises Refused for what Paimon would refuse, and for losses that are not allowed."""
+    listing = list_schemas(branch)
+    old = load_schema(listing)
+    location = branch.store.location
+    if old.id != listing.newest:
+        raise CorruptLog(
+            f"{branch.schema_path(listing.newest)} has the id {old.id}",
+            hint="restore the file that belongs there",
+            location=location,
+        )
+    if old.version > NEWEST_VERSION:
+        raise Refused(
+            f"the newest schema has the format {old.version}, which deltacli does not write",
+            hint="use a newer deltacli",
+            location=location,
+        )
+    new, at = next_schema(
+        old, list(wish.changes), has_snapshots=branch.has_snapshots(), now_ms=now_ms
+    )
+    if is_same(old, new):
+        return AlterPlan(branch, old, None, notes=at.notes)
+    remarks = _check(branch, old, new)
+    if at.losses and not wish.allows_lossy:
+        raise Refused(
+            f"values can be lost: {'; '.join(at.losses)}",
+            hint="--allow-lossy goes on; nothing is rewritten, old files are cast when they are "
+            "read",
+            location=location,
+        )
+    warnings = [*remarks, *([_JOBS] if at.has_snapshots else [])]
+    warnings += [_METASTORE] if wish.has_metastore else []
+    if old.version < NEWEST_VERSION:
+        at.notes.append(
+            f"the file is of the format {NEWEST_VERSION}, with what held before of itself spelled "
+            "out"
+        )
+    return AlterPlan(branch, old, new, differences(old, new), at.losses, at.notes, warnings)
+
+
+def _check(branch: Branch, old: TableSchema, new: TableSchema) -> list[str]:
+    """Raise Refused for what Paimon refuses, or what is worse than it was; else the warnings."""
+    before = Counter(one.rule.id for one in _findings(branch, old))
+    seen: Counter[str] = Counter()
+    warnings = []
+    for one in _findings(branch, new):
+        seen[one.rule.id] += 1
+        is_error = one.rule.severity is Severity.ERROR
+        is_new = seen[one.rule.id] > before[one.rule.id]
+        if is_error and (is_new or one.rule.id.startswith(ENFORCED)):
+            raise Refused(
+                f"Paimon would not take the result: {one.finding.message}",
+                hint=f"`deltacli validate --explain {one.rule.id}` tells more",
+                location=branch.store.location,
+            )
+        if is_new and one.rule.severity is Severity.WARNING:
+            warnings.append(one.finding.message)
+    return warnings
+
+
+def _findings(branch: Branch, schema: TableSchema) -> list[Found]:
+    tally = Tally(None)
+    subject = Schema("", schema.id, schema, tuple(branch_names(branch.store)))
+    Rules(BOOK.rules, tally).apply(subject)
+    return list(tally.found())
+
+
+def apply_alter(
+    plan: AlterPlan,
+    wish: Wish,
+    now_ms: Callable[[], int],
+    pause: Callable[[float], None] = time.sleep,
+) -> AlterPlan:
+    """Write the new version; what was written in the end.
+
+    Where another writer was faster, the changes are made again on its version, as long as they
+    do the same there. Raises Conflict otherwise.
+    """
+    store = plan.branch.store
+    prove_put_if_absent(store, plan.branch.path("schema"))
+    shown = plan.differences
+    for attempt in range(_ATTEMPTS):
+        if plan.new is None or _put(plan, schema_text(plan.new)):
+            return plan
+        pause(random.uniform(0, min(0.02 * 2**attempt, 1.0)))
+        plan = plan_alter(plan.branch, wish, now_ms())
+        if list(plan.differences) != list(shown):
+            raise Conflict(
+                f"schema {plan.old.id} was written by somebody else, and the changes would do "
+                "something else now",
+                hint="look at the new version, and try again",
+                location=store.location,
+            )
+    raise Conflict(
+        f"other writers were faster {_ATTEMPTS} times",
+        hint="try again",
+        location=store.location,
+    )
+
+
+def _put(plan: AlterPlan, content: bytes) -> bool:
+    """Whether the file is ours: it is read back, also where it is not known how a put ended."""
+    store = plan.branch.store
+    try:
+        store.put_if_absent(plan.path, content)
+    except AlreadyExists:
+        # It may be our own first attempt, repeated by the driver.
+        return store.read(plan.path) == content
+    except Busy:
+        return False
+    except StorageError as failure:
+        try:
+            return store.read(plan.path) == content
+        except StorageError:
+            raise failure from None
+    if store.read(plan.path) != content:
+        raise Conflict(
+            f"{plan.path} is not what was written",
+            hint="somebody else writes to this table without regard for others",
+            location=store.location,
+        )
+    return True

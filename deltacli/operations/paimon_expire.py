@@ -1,0 +1,271 @@
+"""`paimon expire`: deletes the schema files that nobody needs any more (facts 5).
+
+What is needed is found before anything is deleted, and looked for again before each file goes.
+Whatever cannot be read ends the run, and everything stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from deltacli.errors import Conflict, CorruptLog, FileMissing, StorageError
+from deltacli.operations.records import Document, Listing, Report, Row
+from deltacli.paimon.options import Options
+from deltacli.paimon.references import OnProgress, ReferenceScan
+from deltacli.paimon.schema_file import TableSchema
+from deltacli.paimon.table import (
+    Branch,
+    SchemaEntry,
+    SchemaListing,
+    branch_names,
+    list_schemas,
+    load_all,
+    newest_id,
+)
+from deltacli.units import human_span, iso_time
+
+EXPIRE_FIELDS = ("id", "path", "sizeInBytes", "timestamp", "timestampMs")
+DEFAULT_AGE_MS = 7 * 86_400_000
+# A job may run for longer than this without a new schema reaching it.
+_USUAL_JOB_MS = 86_400_000
+
+
+@dataclass(frozen=True)
+class ExpireWish:
+    """What is asked for; `keeps_for_merges` counts the ids that other branches name, too."""
+
+    older_than_ms: int = DEFAULT_AGE_MS
+    keep_last: int = 1
+    keeps_for_merges: bool = False
+
+
+@dataclass(frozen=True)
+class ExpirePlan:
+    """The versions that go, oldest first, and why each of the others stays."""
+
+    listing: SchemaListing
+    wish: ExpireWish
+    now_ms: int
+    expired: tuple[SchemaEntry, ...]
+    kept: Mapping[int, str]
+    scans: Sequence[ReferenceScan] = field(repr=False, default=())
+    warnings: tuple[str, ...] = ()
+    times: Mapping[int, int] = field(repr=False, default_factory=dict)
+
+    @property
+    def branch(self) -> Branch:
+        return self.listing.branch
+
+    @property
+    def question(self) -> str:
+        return f"Delete {len(self.expired):,} schema files of {self.branch.title}?"
+
+    def document(self, *, is_dry_run: bool = False) -> Document:
+        return Document(self._values(is_dry_run), "expire")
+
+    def report(self, done: Expired | None = None, *, is_dry_run: bool = False) -> Report:
+        """The plan, or what came of it, with all the files."""
+        values = self._values(is_dry_run)
+        gone = self.expired if done is None else done.deleted
+        if done is not None:
+            values |= {
+                "numDeleted": len(done.deleted),
+                "bytesDeleted": sum(one.size for one in done.deleted),
+                "spared": {str(one): reason for one, reason in done.spared.items()},
+                "failures": [{"path": path, "error": text} for path, text in done.failures],
+            }
+        rows = Listing(map(self._row, gone), EXPIRE_FIELDS, EXPIRE_FIELDS[:4], "files to delete")
+        return Report(Document(values, "expire"), rows, "files")
+
+    def _values(self, is_dry_run: bool) -> dict[str, Any]:
+        return {
+            "location": self.branch.store.location,
+            "branch": self.branch.name,
+            "dryRun": is_dry_run,
+            "deleteBefore": iso_time(self.now_ms - self.wish.older_than_ms),
+            "keepLast": self.wish.keep_last,
+            "newest": self.listing.newest,
+            "numSchemas": len(self.listing.entries),
+            "numFiles": len(self.expired),
+            "sizeInBytes": sum(one.size for one in self.expired),
+            "kept": {str(one): reason for one, reason in self.kept.items()},
+            "warnings": list(self.warnings),
+        }
+
+    def _row(self, entry: SchemaEntry) -> Row:
+        time_ms = self.times.get(entry.id)
+        return {
+            "id": entry.id,
+            "path": entry.path,
+            "sizeInBytes": entry.size,
+            "timestamp": iso_time(time_ms),
+            "timestampMs": time_ms,
+        }
+
+
+@dataclass
+class Expired:
+    """What was deleted, what was needed after all, and what could not be deleted."""
+
+    deleted: list[SchemaEntry] = field(default_factory=list)
+    spared: dict[int, str] = field(default_factory=dict)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+
+def plan_expire(
+    branch: Branch, wish: ExpireWish, now_ms: int, on_progress: OnProgress | None = None
+) -> ExpirePlan:
+    """Raises CorruptLog where it cannot be told what is needed: nothing may go then."""
+    listing = list_schemas(branch)
+    schemas = load_all(listing)
+    scan = ReferenceScan(branch, on_progress)
+    needed = scan.run()
+    missing = sorted(needed.ids - listing.by_id.keys())
+    if missing:
+        raise CorruptLog(
+            f"schema {missing[0]} is needed by {', '.join(needed.reasons(missing[0]))}, but its "
+            f"file is missing",
+            hint="restore it first; nothing is deleted from a table that is broken",
+            location=branch.store.location,
+        )
+    scans = [scan]
+    if wish.keeps_for_merges:
+        others = (one for one in branch_names(branch.store) if one != branch.name)
+        scans += [ReferenceScan(Branch(branch.store, one), on_progress) for one in others]
+        for one in scans[1:]:
+            one.run()
+    # A schema may be asked for while the manifests were read.
+    newest = newest_id(branch)
+    if newest != listing.newest:
+        raise Conflict(
+            f"the newest schema was {listing.newest} and is {newest} by now",
+            hint="try again",
+            location=branch.store.location,
+        )
+    kept = _Keeping(listing, schemas, scans, wish, now_ms).kept
+    expired = tuple(one for one in listing.entries if one.id not in kept)
+    times = {one.id: _time_of(one, schemas[one.id]) for one in expired}
+    warnings = _warnings(wish, expired)
+    return ExpirePlan(listing, wish, now_ms, expired, kept, scans, warnings, times)
+
+
+def _warnings(wish: ExpireWish, expired: tuple[SchemaEntry, ...]) -> tuple[str, ...]:
+    found = []
+    if expired and wish.older_than_ms < _USUAL_JOB_MS:
+        found.append(
+            f"jobs that began more than {human_span(wish.older_than_ms)} ago may still write "
+            "files of the versions that go: make sure that there are none"
+        )
+    if expired:
+        found.append("Iceberg metadata can be switched on only while all versions from 0 are there")
+    return tuple(found)
+
+
+def _time_of(entry: SchemaEntry, schema: TableSchema) -> int:
+    """When a version was made, as late as anything says."""
+    return max(schema.time_ms, entry.modified_ms or 0)
+
+
+class _Keeping:
+    """Why each version stays; those that nothing keeps have no reason."""
+
+    def __init__(
+        self,
+        listing: SchemaListing,
+        schemas: Mapping[int, TableSchema],
+        scans: Sequence[ReferenceScan],
+        wish: ExpireWish,
+        now_ms: int,
+    ):
+        self._listing = listing
+        self._schemas = schemas
+        self._scans = scans
+        self._wish = wish
+        self._before_ms = now_ms - wish.older_than_ms
+
+    @cached_property
+    def kept(self) -> Mapping[int, str]:
+        found: dict[int, str] = {}
+        ids = [one.id for one in self._listing.entries]
+        options = Options(self._schemas[ids[-1]].effective_options)
+        if options.publishes_iceberg or self._has_iceberg_metadata():
+            return dict.fromkeys(ids, "Iceberg metadata needs every version")
+        for entry in self._listing.entries:
+            reason = needed_reason(self._scans, entry.id, ids[-1])
+            if reason is not None:
+                found[entry.id] = reason
+        self._keep_external_paths(found)
+        for entry in self._listing.entries:
+            if entry.id in found:
+                continue
+            if entry.id in ids[-self._wish.keep_last :]:
+                found[entry.id] = f"among the last {self._wish.keep_last:,}"
+            elif self._is_young(entry):
+                found[entry.id] = f"younger than {human_span(self._wish.older_than_ms)}"
+        return dict(sorted(found.items()))
+
+    def _is_young(self, entry: SchemaEntry) -> bool:
+        made_ms = _time_of(entry, self._schemas[entry.id])
+        # What nobody knows the age of stays.
+        return not made_ms or made_ms > self._before_ms
+
+    def _has_iceberg_metadata(self) -> bool:
+        try:
+            entries = self._listing.branch.store.list_from("metadata")
+            return any(one.name.endswith(".metadata.json") for one in entries)
+        except FileMissing:
+            return False
+
+    def _keep_external_paths(self, found: dict[int, str]) -> None:
+        """DROP TABLE learns from the schema files where data lies elsewhere."""
+        known: set[str] = set()
+        for schema_id in found:
+            known.update(Options(self._schemas[schema_id].options).external_paths)
+        for entry in reversed(self._listing.entries):
+            paths = set(Options(self._schemas[entry.id].options).external_paths)
+            if entry.id not in found and paths - known:
+                found[entry.id] = "the only one to name an external path"
+            known |= paths if entry.id in found else set()
+
+
+def needed_reason(scans: Sequence[ReferenceScan], schema_id: int, newest: int | None) -> str | None:
+    """What needs a version; None if nothing does."""
+    reasons = ["newest"] if schema_id == newest else []
+    reasons += scans[0].found.reasons(schema_id)
+    for scan in scans[1:]:
+        others = scan.found.reasons(schema_id)
+        reasons += [f"{one} of branch {scan.branch.name}" for one in others]
+    return ", ".join(reasons) or None
+
+
+def apply_expire(
+    plan: ExpirePlan, on_progress: Callable[[str, int, int], None] | None = None
+) -> Expired:
+    """Delete the files of a plan, oldest first, looking again for new references before each.
+
+    Raises what a reference that cannot be read raises; then nothing more is deleted.
+    """
+    done = Expired()
+    store = plan.branch.store
+    for position, entry in enumerate(plan.expired):
+        if on_progress:
+            on_progress("deleting schemas", position, len(plan.expired))
+        for scan in plan.scans:
+            scan.run()
+        newest = newest_id(plan.branch)
+        reason = needed_reason(plan.scans, entry.id, newest)
+        if newest is None or newest < plan.listing.newest:
+            reason = f"schema {plan.listing.newest} is gone"
+        if reason is not None:
+            done.spared[entry.id] = reason
+            continue
+        try:
+            store.delete(entry.path)
+        except StorageError as error:
+            done.failures.append((entry.path, error.message))
+            continue
+        done.deleted.append(entry)
+    return done

@@ -1,0 +1,131 @@
+"""What is different between two versions of a schema: columns are the same by their ids."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.paimon.casts import is_other_type, type_steps
+from deltacli.paimon.schema_file import TableSchema
+from deltacli.paimon.subjects import fields_by_id
+from deltacli.paimon.types import Field, outermost, sql_text
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is different, of what, and how it was and is."""
+
+    change: str
+    name: str
+    field_id: int | None = None
+    old: Any = None
+    new: Any = None
+
+    @property
+    def text(self) -> str:
+        """The same for people, in a few words."""
+        if self.change in ("added", "dropped", "moved", "comment", "default"):
+            return f"{self.change} {self.name}"
+        if self.change == "renamed":
+            return f"renamed {self.old} to {self.name}"
+        if self.change == "option":
+            return f"unset {self.name}" if self.new is None else f"{self.name} = {self.new}"
+        if self.change in ("type", "nullability"):
+            return f"{self.name} {self.old} to {self.new}"
+        return self.change
+
+
+def differences(old: TableSchema, new: TableSchema) -> list[Difference]:
+    return [*_of_columns(old, new), *_of_table(old, new)]
+
+
+def _of_columns(old: TableSchema, new: TableSchema) -> Iterator[Difference]:
+    before, after = fields_by_id(old), fields_by_id(new)
+    for path, field in outermost(old.fields, after):
+        yield Difference("dropped", ".".join(path), field.id, sql_text(field.type))
+    for field_id in (one for one in after if one in before):
+        yield from _of_column(field_id, before[field_id], after[field_id])
+    for path, field in outermost(new.fields, before):
+        yield Difference("added", ".".join(path), field.id, None, sql_text(field.type))
+    older = {one.id: one for one in old.fields}
+    for field in new.fields:
+        if field.id in older:
+            yield from _of_type(older[field.id], field, after)
+    for field in _moved(old, new):
+        yield Difference("moved", field.name, field.id)
+
+
+def _of_column(
+    field_id: int, old: tuple[str, Field], new: tuple[str, Field]
+) -> Iterator[Difference]:
+    path, field = new
+    if old[1].name != field.name:
+        yield Difference("renamed", path, field_id, old[0], path)
+    if (old[1].description or "") != (field.description or ""):
+        yield Difference("comment", path, field_id, old[1].description, field.description)
+    if old[1].default != field.default:
+        yield Difference("default", path, field_id, old[1].default, field.default)
+
+
+def _of_type(
+    old: Field, new: Field, after: Mapping[int, tuple[str, Field]]
+) -> Iterator[Difference]:
+    ids = {path: field_id for field_id, (path, _) in after.items()}
+    for place, before, now in type_steps(old.type, new.type, (new.name,)):
+        change = "type" if is_other_type(before, now) else "nullability"
+        texts = (sql_text(before), sql_text(now))
+        if change == "nullability":
+            texts = (_nullability(before.nullable), _nullability(now.nullable))
+        yield Difference(change, place, ids.get(place), *texts)
+
+
+def _nullability(nullable: bool) -> str:
+    return "NULL" if nullable else "NOT NULL"
+
+
+def _moved(old: TableSchema, new: TableSchema) -> list[Field]:
+    """As few columns as need to move for the rest to be in their old order."""
+    position = {one.id: at for at, one in enumerate(old.fields)}
+    common = [one for one in new.fields if one.id in position]
+    stays = _longest_rise([position[one.id] for one in common])
+    return [one for at, one in enumerate(common) if at not in stays]
+
+
+def _longest_rise(numbers: Sequence[int]) -> set[int]:
+    """The positions of a longest rising subsequence."""
+    tails: list[int] = []
+    ends: list[int] = []
+    before: list[int] = []
+    for at, number in enumerate(numbers):
+        length = bisect_left(tails, number)
+        tails[length:] = [number, *tails[length + 1 :]]
+        ends[length:] = [at, *ends[length + 1 :]]
+        before.append(ends[length - 1] if length else -1)
+    found: set[int] = set()
+    at = ends[-1] if ends else -1
+    while at >= 0:
+        found.add(at)
+        at = before[at]
+    return found
+
+
+def _of_table(old: TableSchema, new: TableSchema) -> Iterator[Difference]:
+    before, after = old.effective_options, new.effective_options
+    for key in dict.fromkeys([*before, *after]):
+        if before.get(key) != after.get(key):
+            yield Difference("option", key, None, before.get(key), after.get(key))
+    if (old.comment or "") != (new.comment or ""):
+        yield Difference("tableComment", "", None, old.comment, new.comment)
+    position = {one.id: at for at, one in enumerate(old.fields)}
+    renamed = {
+        old.fields[position[one.id]].name: one.name for one in new.fields if one.id in position
+    }
+    for name, keys, others in (
+        ("primaryKeys", old.primary_keys, new.primary_keys),
+        ("partitionKeys", old.partition_keys, new.partition_keys),
+    ):
+        # That a key goes by another name is told as the column's.
+        if [renamed.get(one, one) for one in keys] != list(others):
+            yield Difference(name, "", None, list(keys), list(others))
