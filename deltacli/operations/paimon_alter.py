@@ -12,8 +12,8 @@ from typing import Any
 from deltacli.checking.model import Severity
 from deltacli.checking.tally import Found, Rules, Tally
 from deltacli.errors import AlreadyExists, Busy, Conflict, CorruptLog, Refused, StorageError
-from deltacli.operations.paimon_describe import difference_row
-from deltacli.operations.records import Document
+from deltacli.operations.paimon_describe import DIFF_FIELDS, difference_row
+from deltacli.operations.records import Document, Listing, Report
 from deltacli.paimon.book import BOOK, ENFORCED
 from deltacli.paimon.changes import Change, is_same, next_schema
 from deltacli.paimon.differences import Difference, differences
@@ -63,20 +63,27 @@ class AlterPlan:
     def path(self) -> str:
         return self.branch.schema_path(self.old.id + 1)
 
-    def document(self, *, is_dry_run: bool = False) -> Document:
-        values: dict[str, Any] = {
+    def document(self) -> Document:
+        """The plan for a person who is asked."""
+        changes = [one.text for one in self.differences]
+        return Document({**self._values(is_dry_run=False), "changes": changes}, "alter")
+
+    def report(self, *, is_dry_run: bool = False) -> Report:
+        rows = Listing(map(difference_row, self.differences), DIFF_FIELDS, DIFF_FIELDS, "changes")
+        return Report(Document(self._values(is_dry_run), "alter"), rows, "changes")
+
+    def _values(self, is_dry_run: bool) -> dict[str, Any]:
+        return {
             "location": self.branch.store.location,
             "branch": self.branch.name,
             "dryRun": is_dry_run,
             "fromId": self.old.id,
             "id": self.new.id if self.new else self.old.id,
             "path": self.path if self.new else None,
-            "changes": [difference_row(one) for one in self.differences],
             "losses": list(self.losses),
             "notes": list(self.notes),
             "warnings": list(self.warnings),
         }
-        return Document(values, "alter")
 
 
 def plan_alter(branch: Branch, wish: Wish, now_ms: int) -> AlterPlan:
@@ -121,28 +128,39 @@ def plan_alter(branch: Branch, wish: Wish, now_ms: int) -> AlterPlan:
 
 def _check(branch: Branch, old: TableSchema, new: TableSchema) -> list[str]:
     """Raise Refused for what Paimon refuses, or what is worse than it was; else the warnings."""
-    before = Counter(one.rule.id for one in _findings(branch, old))
+    branches = tuple(branch_names(branch.store))
+    before = Counter(one.rule.id for one in _findings(old, branches))
     seen: Counter[str] = Counter()
     warnings = []
-    for one in _findings(branch, new):
+    for one in _findings(new, branches):
         seen[one.rule.id] += 1
         is_error = one.rule.severity is Severity.ERROR
         is_new = seen[one.rule.id] > before[one.rule.id]
         if is_error and (is_new or one.rule.id.startswith(ENFORCED)):
-            raise Refused(
-                f"Paimon would not take the result: {one.finding.message}",
-                hint=f"`deltacli validate --explain {one.rule.id}` tells more",
-                location=branch.store.location,
-            )
+            raise _not_taken(one, branch.store.location)
         if is_new and one.rule.severity is Severity.WARNING:
             warnings.append(one.finding.message)
     return warnings
 
 
-def _findings(branch: Branch, schema: TableSchema) -> list[Found]:
+def check_schema(schema: TableSchema, location: str) -> None:
+    """Raise Refused for a new table's schema that breaks a rule."""
+    for one in _findings(schema, ()):
+        if one.rule.severity is Severity.ERROR:
+            raise _not_taken(one, location)
+
+
+def _not_taken(one: Found, location: str) -> Refused:
+    return Refused(
+        f"Paimon would not take the result: {one.finding.message}",
+        hint=f"`deltacli validate --explain {one.rule.id}` tells more",
+        location=location,
+    )
+
+
+def _findings(schema: TableSchema, branches: tuple[str, ...]) -> list[Found]:
     tally = Tally(None)
-    subject = Schema("", schema.id, schema, tuple(branch_names(branch.store)))
-    Rules(BOOK.rules, tally).apply(subject)
+    Rules(BOOK.rules, tally).apply(Schema("", schema.id, schema, branches))
     return list(tally.found())
 
 

@@ -18,7 +18,7 @@ from deltacli.units import iso_time
 
 LIST_FIELDS = (
     "id", "timestamp", "timestampMs", "version", "numColumns", "highestFieldId", "changes",
-    "neededBy", "references", "isNewest", "sizeInBytes", "path", "error",
+    "neededBy", "references", "isNewest", "sizeInBytes", "path", "problem",
 )  # fmt: skip
 DIFF_FIELDS = ("change", "name", "fieldId", "from", "to")
 _NEEDS = frozenset(("neededBy", "references"))
@@ -58,15 +58,14 @@ def list_versions(listing: SchemaListing, references: References | None) -> List
                 "isNewest": is_newest,
                 "sizeInBytes": entry.size,
                 "path": entry.path,
-                "error": None if schema else str(content),
+                "problem": None if schema else str(content),
             }
         )
         before = schema
-    rows.reverse()
     rows += _missing(listing, references)
-    return Listing(
-        rows, LIST_FIELDS, ("id", "timestamp", "changes", "neededBy", "error"), "versions"
-    )
+    rows.sort(key=lambda row: -row["id"])
+    shown = ("id", "timestamp", "changes", "neededBy", "problem")
+    return Listing(rows, LIST_FIELDS, shown, "versions")
 
 
 def _changes(before: TableSchema | None, schema: TableSchema | None) -> list[str] | None:
@@ -91,7 +90,7 @@ def _missing(listing: SchemaListing, references: References | None) -> Iterator[
             "references": references.of(schema_id),
             "isNewest": False,
             "path": listing.branch.schema_path(schema_id),
-            "error": "its file is missing",
+            "problem": "its file is missing",
         }
         yield row
 

@@ -110,7 +110,7 @@ class TableResult:
 
 def check_any_table(store: LogStore, request: Request, means: Means) -> Checked:
     """A table checked by the rules of its kind; one with a Delta log is a Delta table."""
-    if not _has_delta_log(store) and is_paimon_table(store):
+    if not has_delta_log(store) and is_paimon_table(store):
         return check_paimon(
             store,
             [one for one in request.rules if one.id in paimon_rules.BOOK.by_id],
@@ -125,7 +125,7 @@ def check_any_table(store: LogStore, request: Request, means: Means) -> Checked:
     return check_table(store, replace(request, rules=rules), means)
 
 
-def _has_delta_log(store: LogStore) -> bool:
+def has_delta_log(store: LogStore) -> bool:
     try:
         return next(iter(store.list_from("_delta_log")), None) is not None
     except FileMissing:

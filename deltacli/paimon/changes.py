@@ -16,6 +16,7 @@ from deltacli.paimon import options as option_rules
 from deltacli.paimon.casts import Cast, cast_of, changes_rendering, loss_of, type_steps
 from deltacli.paimon.defaults import default_problem
 from deltacli.paimon.directives import parse_directive
+from deltacli.paimon.numbering import Numbers
 from deltacli.paimon.schema_file import NEWEST_VERSION, TableSchema
 from deltacli.paimon.types import (
     Array,
@@ -23,9 +24,7 @@ from deltacli.paimon.types import (
     DataType,
     Field,
     Map,
-    Multiset,
     Row,
-    Vector,
     as_nullable,
     sql_text,
 )
@@ -203,10 +202,8 @@ class AddColumn(Change):
                 )
             kind, comment = directive.type_of(self.path[0], kind), directive.comment
             options = option_rules.with_column(options, directive.option, self.path[0])
-        numbers = _Numbers(state.highest_field_id)
-        # The column takes its id before what is in it.
-        own_id = numbers.next()
-        added = Field(own_id, self.path[-1], numbers.renumbered(kind), comment)
+        numbers = Numbers(state.highest_field_id)
+        added = numbers.column(Field(0, self.path[-1], kind, comment))
         before = at.is_set(option_rules.BEFORE_PARTITION, False) and len(self.path) == 1
         keys = state.partition_keys if before else ()
 
@@ -222,35 +219,6 @@ class AddColumn(Change):
             highest_field_id=numbers.last,
             options=options,
         )
-
-
-class _Numbers:
-    """Field ids as they are given out."""
-
-    def __init__(self, last: int):
-        self.last = last
-
-    def next(self) -> int:
-        self.last += 1
-        return self.last
-
-    def renumbered(self, kind: DataType) -> DataType:
-        """A type with new ids in it: a field of a ROW after those within it."""
-        match kind:
-            case Row(fields):
-                found = []
-                for one in fields:
-                    inner = self.renumbered(one.type)
-                    found.append(replace(one, type=inner, id=self.next()))
-                return replace(kind, fields=tuple(found))
-            case Map(key, value):
-                return replace(kind, key=self.renumbered(key), value=self.renumbered(value))
-            case Array(element):
-                return replace(kind, element=self.renumbered(element))
-            case Multiset(element):
-                return replace(kind, element=self.renumbered(element))
-            case Atomic() | Vector():
-                return kind
 
 
 def _placed(

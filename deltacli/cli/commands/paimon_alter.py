@@ -68,9 +68,9 @@ def paimon_alter(
     else:
         session.warn(plan.warnings)
     if dry_run or not plan.changes_anything:
-        session.show(plan.document(is_dry_run=dry_run))
+        session.show_reports([plan.report(is_dry_run=dry_run)])
     elif session.confirm(plan.document(), plan.question, yes=yes):
-        session.show(apply_alter(plan, wish, lambda: session.now_ms).document())
+        session.show_reports([apply_alter(plan, wish, lambda: session.now_ms).report()])
 
 
 def _parsed(texts: list[str]) -> list[Change]:

@@ -1,0 +1,115 @@
+"""`deltacli paimon convert`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.options import CommonOptions
+from deltacli.cli.paimon import BranchOpt
+from deltacli.cli.session import Session
+from deltacli.errors import UsageError
+from deltacli.paimon.to_delta import ColumnMapping
+from deltacli.storage import open_store
+
+if TYPE_CHECKING:
+    from deltacli.operations.paimon_convert import Conversion
+
+EXAMPLES = (
+    ("deltacli paimon convert ./delta-orders -o json --fields schema", "the schema for Paimon"),
+    ("deltacli paimon convert ./delta-orders --create ./paimon-orders", "a new, empty table"),
+    ("deltacli paimon convert ./paimon-orders --at 3 --create s3://bucket/orders", "to Delta"),
+    ("deltacli paimon convert ./paimon-orders --column-mapping none", "without ids"),
+)
+
+
+def paimon_convert(
+    options: CommonOptions,
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE", help="A Delta table or a Paimon table.", show_default=False
+        ),
+    ],
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="V|TIME|ID",
+            help="A version or time of a Delta table; a schema of a Paimon table.",
+            show_default=False,
+        ),
+    ] = None,
+    branch: BranchOpt = None,
+    create: Annotated[
+        str | None,
+        typer.Option(
+            "--create",
+            metavar="FOLDER",
+            help="Make a new table there, without data.",
+            show_default=False,
+        ),
+    ] = None,
+    column_mapping: Annotated[
+        ColumnMapping,
+        typer.Option(
+            "--column-mapping", help="How Delta finds columns; without it, ids are not kept."
+        ),
+    ] = ColumnMapping.NAME,
+    allow_lossy: Annotated[
+        bool,
+        typer.Option(
+            "--allow-lossy", help="Leave void columns out; make TIME an integer of milliseconds."
+        ),
+    ] = False,
+) -> None:
+    """Convert the schema of a Delta table for Paimon, or of a Paimon table for Delta.
+
+    Shows the schema, with everything that it does not carry over; --create makes a new, empty
+    table of it. Field ids are those of column mapping, and type changes that Delta knows are
+    told to it. No data is read or copied.
+    """
+    session = Session(options)
+    conversion = _convert(session, table, at, branch, column_mapping, allow_lossy)
+    if create is not None:
+        from deltacli.operations.paimon_convert import create_table
+
+        store = open_store(create, session.storage_options)
+        create_table(conversion, store)
+        session.show(conversion.document(store.location))
+    else:
+        session.show(conversion.document())
+
+
+def _convert(
+    session: Session,
+    table: str,
+    at: str | None,
+    branch: str | None,
+    mapping: ColumnMapping,
+    allows_lossy: bool,
+) -> Conversion:
+    from deltacli.operations.paimon_convert import convert_delta, convert_paimon
+    from deltacli.operations.validation import has_delta_log
+    from deltacli.paimon.table import is_paimon_table, list_schemas, open_branch
+
+    store, _ = session.open(table)
+    if not has_delta_log(store) and is_paimon_table(store):
+        listing = list_schemas(open_branch(store, branch))
+        return convert_paimon(
+            listing, _schema_id(at), mapping, allows_lossy=allows_lossy, now_ms=session.now_ms
+        )
+    if branch is not None:
+        raise UsageError("--branch is one of a Paimon table", hint="leave it out")
+    snapshot = session.snapshot(table, at)
+    session.warn(snapshot.warnings)
+    return convert_delta(snapshot, allows_lossy=allows_lossy, now_ms=session.now_ms)
+
+
+def _schema_id(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isdecimal():
+        raise UsageError(f"--at {text!r} is no schema", hint="write its id, such as 3")
+    return int(text)

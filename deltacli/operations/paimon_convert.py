@@ -1,0 +1,160 @@
+"""`paimon convert`: the schema of a Delta table for Paimon, and the other way round."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.delta import json_text
+from deltacli.delta.actions import Protocol
+from deltacli.delta.paths import commit_path
+from deltacli.delta.schema import type_tree
+from deltacli.delta.snapshot import Snapshot
+from deltacli.errors import AlreadyExists, Conflict, FileMissing, Refused
+from deltacli.operations.describe import clustering_columns
+from deltacli.operations.paimon_alter import check_schema
+from deltacli.operations.records import Document
+from deltacli.paimon.from_delta import from_delta
+from deltacli.paimon.losses import Losses
+from deltacli.paimon.schema_file import TableSchema, schema_text, schema_tree
+from deltacli.paimon.table import SchemaListing, load_schema, read_schemas
+from deltacli.paimon.to_delta import ColumnMapping, DeltaTable, to_delta
+from deltacli.storage import LogStore, prove_put_if_absent
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What comes of a table: the first file of a new one, and what it does not say."""
+
+    values: Mapping[str, Any]
+    losses: Losses
+    path: str
+    content: bytes
+
+    def document(self, created: str | None = None) -> Document:
+        losses = [{"column": one.column, "loss": one.message} for one in self.losses.found]
+        return Document({**self.values, "created": created, "losses": losses}, "conversion")
+
+
+def convert_delta(snapshot: Snapshot, *, allows_lossy: bool, now_ms: int) -> Conversion:
+    """Raises Refused for what Paimon cannot hold."""
+    schema = snapshot.schema
+    location = snapshot.store.location
+    if schema is None:
+        raise Refused("the table has no schema", hint="write to it first", location=location)
+    losses = Losses(allows_lossy)
+    clustering = clustering_columns(snapshot) or ()
+    converted = from_delta(schema, snapshot.metadata, clustering, losses, now_ms)
+    check_schema(converted, location)
+    values = {
+        "location": location,
+        "from": "delta",
+        "to": "paimon",
+        "version": snapshot.version,
+        "schema": schema_tree(converted),
+    }
+    return Conversion(values, losses, "schema/schema-0", schema_text(converted))
+
+
+def convert_paimon(
+    listing: SchemaListing,
+    schema_id: int | None,
+    mapping: ColumnMapping,
+    *,
+    allows_lossy: bool,
+    now_ms: int,
+) -> Conversion:
+    """Raises Refused for what Delta cannot hold."""
+    schema = load_schema(listing, schema_id)
+    losses = Losses(allows_lossy)
+    older = [
+        one
+        for entry, one in read_schemas(listing)
+        if entry.id < schema.id and isinstance(one, TableSchema)
+    ]
+    table = to_delta(schema, older, losses, mapping)
+    values = {
+        "location": listing.branch.store.location,
+        "branch": listing.branch.name,
+        "from": "paimon",
+        "to": "delta",
+        "id": schema.id,
+        "schema": type_tree(table.schema),
+        "partitionColumns": list(table.partition_columns),
+        "configuration": dict(table.configuration),
+        "protocol": _protocol(table.protocol),
+    }
+    return Conversion(values, losses, commit_path(0), _first_commit(table, listing, now_ms))
+
+
+def _protocol(protocol: Protocol) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "minReaderVersion": protocol.min_reader_version,
+        "minWriterVersion": protocol.min_writer_version,
+    }
+    if protocol.reader_features is not None:
+        body["readerFeatures"] = list(protocol.reader_features)
+    if protocol.writer_features is not None:
+        body["writerFeatures"] = list(protocol.writer_features)
+    return body
+
+
+def _first_commit(table: DeltaTable, listing: SchemaListing, now_ms: int) -> bytes:
+    schema = json_text.dump(type_tree(table.schema)).decode()
+    actions = (
+        {
+            "commitInfo": {
+                "timestamp": now_ms,
+                "operation": "CREATE TABLE",
+                "operationParameters": {
+                    "isManaged": "false",
+                    "description": json_text.dump(table.description).decode(),
+                    "partitionBy": json_text.dump(list(table.partition_columns)).decode(),
+                    "properties": json_text.dump(dict(table.configuration)).decode(),
+                },
+                "isBlindAppend": True,
+                "operationMetrics": {},
+                "engineInfo": "deltacli",
+                "txnId": str(uuid.uuid4()),
+            }
+        },
+        {"protocol": _protocol(table.protocol)},
+        {
+            "metaData": {
+                "id": str(uuid.uuid4()),
+                "name": None,
+                "description": table.description,
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": schema,
+                "partitionColumns": list(table.partition_columns),
+                "configuration": dict(table.configuration),
+                "createdTime": now_ms,
+            }
+        },
+    )
+    return b"".join(json_text.dump(one) + b"\n" for one in actions)
+
+
+def create_table(conversion: Conversion, store: LogStore) -> None:
+    """Write the first file of a new table. Raises Refused where something lies already."""
+    try:
+        taken = next(iter(store.list_from("")), None)
+    except FileMissing:
+        taken = None
+    if taken is not None:
+        raise Refused(
+            f"{store.location} is not empty: {taken.name}",
+            hint="name a folder that is still to be made",
+            location=store.location,
+        )
+    prove_put_if_absent(store, conversion.path.rpartition("/")[0])
+    try:
+        store.put_if_absent(conversion.path, conversion.content)
+    except AlreadyExists:
+        raise Conflict(
+            f"{conversion.path} was written by somebody else", location=store.location
+        ) from None
+    if store.read(conversion.path) != conversion.content:
+        raise Conflict(f"{conversion.path} is not what was written", location=store.location)

@@ -1,0 +1,258 @@
+"""A Delta schema as one of Paimon (facts 6): the mapping of Paimon's own Spark integration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.delta import schema as delta
+from deltacli.delta.actions import Metadata
+from deltacli.delta.widening import CHANGES
+from deltacli.errors import Refused
+from deltacli.paimon.losses import Losses
+from deltacli.paimon.numbering import Numbers
+from deltacli.paimon.schema_file import NEWEST_VERSION, TableSchema
+from deltacli.paimon.to_delta import DEFAULT, FIELD_ID, LENGTHS, MAPPING_MODE, MAX_ID, PHYSICAL
+from deltacli.paimon.types import (
+    BYTES,
+    STRING,
+    TIMESTAMP_LTZ,
+    Array,
+    Atomic,
+    DataType,
+    Field,
+    Map,
+    Row,
+    as_nullable,
+    walk_fields,
+)
+
+_TYPES: Mapping[str, DataType] = {
+    "string": STRING,
+    "byte": Atomic("TINYINT"),
+    "short": Atomic("SMALLINT"),
+    "integer": Atomic("INT"),
+    "long": Atomic("BIGINT"),
+    "float": Atomic("FLOAT"),
+    "double": Atomic("DOUBLE"),
+    "boolean": Atomic("BOOLEAN"),
+    "date": Atomic("DATE"),
+    "binary": BYTES,
+    "timestamp": Atomic(TIMESTAMP_LTZ, (6,)),
+    "timestamp_ntz": Atomic("TIMESTAMP", (6,)),
+    "variant": Atomic("VARIANT"),
+}
+_LENGTH = re.compile(r"(var)?char\(\s*(\d+)\s*\)", re.IGNORECASE)
+_LITERAL = re.compile(
+    r"(?i:date|timestamp|timestamp_ntz|timestamp_ltz)?\s*('(?:[^'\\]|''|\\.)*')"
+    r"|([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)|(?i:(true|false))"
+)
+# What is known of a column and means nothing to Paimon.
+_LOST = {
+    "delta.generationExpression": "its generation expression",
+    "delta.invariants": "its invariant",
+    CHANGES: "the history of its type",
+    "__COLLATIONS": "its collation",
+    "parquet.field.nested.ids": "the ids of its elements",
+}
+_QUIET = frozenset(("comment", LENGTHS, DEFAULT, FIELD_ID, PHYSICAL, "EXISTS_DEFAULT"))
+_TABLE = {
+    "delta.enablechangedatafeed": "the change data feed",
+    "delta.enabledeletionvectors": "deletion vectors",
+    "delta.enablerowtracking": "row tracking",
+}
+
+
+@dataclass
+class _Conversion:
+    """One schema on its way; without column mapping ids are given out in the end."""
+
+    losses: Losses
+    keeps_ids: bool
+
+    def field(self, one: delta.Field, place: str, lengths: Any = None) -> Field:
+        self._note_losses(one, place)
+        text = one.metadata.get(LENGTHS)
+        if isinstance(text, str):
+            lengths = _Spark(text).parse()
+        kind = self.type(one.type, place, lengths)
+        comment = one.metadata.get("comment")
+        return Field(
+            int(one.metadata[FIELD_ID]) if self.keeps_ids else 0,
+            one.name,
+            as_nullable(kind, one.nullable),
+            comment if isinstance(comment, str) else None,
+            self._default(one, place),
+        )
+
+    def type(self, kind: delta.DataType, place: str, lengths: Any) -> DataType:
+        """`lengths` is the type that Spark remembers, as far as it is of the same shape."""
+        match kind:
+            case delta.Struct(fields):
+                inner = lengths if isinstance(lengths, dict) else {}
+                return Row(
+                    tuple(
+                        self.field(one, f"{place}.{one.name}", inner.get(one.name))
+                        for one in fields
+                        if not self._is_void(one, f"{place}.{one.name}")
+                    )
+                )
+            case delta.Array(element, contains_null):
+                inner_type = self.type(element, f"{place}.element", _at(lengths, 0))
+                return Array(as_nullable(inner_type, contains_null))
+            case delta.Map(key, value, contains_null):
+                return Map(
+                    as_nullable(self.type(key, f"{place}.key", _at(lengths, 0)), False),
+                    as_nullable(self.type(value, f"{place}.value", _at(lengths, 1)), contains_null),
+                )
+            case delta.Primitive():
+                return _primitive(kind, place, lengths)
+
+    def is_kept(self, one: delta.Field) -> bool:
+        return not self._is_void(one, one.name)
+
+    def _is_void(self, one: delta.Field, place: str) -> bool:
+        is_void = one.type == delta.Primitive("void")
+        if is_void:
+            self.losses.add_grave(place, "Paimon has no type for void", "leaves the column out")
+        return is_void
+
+    def _note_losses(self, one: delta.Field, place: str) -> None:
+        metadata = one.metadata
+        for key, what in _LOST.items():
+            if metadata.get(key):
+                self.losses.add(place, what)
+        if any(key.startswith("delta.identity.") for key in metadata):
+            self.losses.add(place, "that it is an identity column")
+        if metadata.get(PHYSICAL, one.name) != one.name:
+            self.losses.add(place, f"its physical name {metadata[PHYSICAL]}")
+        for key in metadata:
+            known = key in _QUIET or key in _LOST or key.startswith("delta.")
+            if not known:
+                self.losses.add(place, f"its metadata {key}")
+
+    def _default(self, one: delta.Field, place: str) -> str | None:
+        text = one.metadata.get(DEFAULT)
+        if not isinstance(text, str):
+            return None
+        match = _LITERAL.fullmatch(text.strip())
+        if match is None:
+            self.losses.add(place, f"its default {text}, which is no literal")
+            return None
+        self.losses.add(place, f"its default is the text {text}, not an expression")
+        quoted = match[1]
+        if quoted is None:
+            return text.strip()
+        plain = re.sub(r"\\(.)|''", lambda one: one[1] or "'", quoted[1:-1])
+        # Paimon takes quotes around a value away.
+        return quoted if plain == quoted[1:-1] else f"'{plain}'"
+
+
+def _at(lengths: Any, index: int) -> Any:
+    return lengths[index] if isinstance(lengths, list) and index < len(lengths) else None
+
+
+def _primitive(kind: delta.Primitive, place: str, lengths: Any) -> DataType:
+    if kind.name == "string" and isinstance(lengths, str):
+        match = _LENGTH.fullmatch(lengths)
+        if match and int(match[2]):
+            return Atomic("VARCHAR" if match[1] else "CHAR", (int(match[2]),))
+    if kind.decimal is not None:
+        return Atomic("DECIMAL", kind.decimal)
+    name = "string" if kind.name.startswith("string ") else kind.name
+    if name not in _TYPES:
+        raise Refused(
+            f"{place}: Paimon has no type for {kind.name}", hint="convert a table without it"
+        )
+    return _TYPES[name]
+
+
+class _Spark:
+    """The type that Spark wrote into the metadata: texts, lists of them, or fields by names."""
+
+    def __init__(self, text: str):
+        self._text = text
+        self._at = 0
+
+    def parse(self) -> Any:
+        start = self._at
+        match = re.compile(r"(struct|array|map)<", re.IGNORECASE).match(self._text, start)
+        if match is None:
+            end = re.compile(r"(?:\([^)]*\)|[^,>(])*").match(self._text, start)
+            assert end is not None
+            self._at = end.end()
+            return end[0].strip()
+        self._at = match.end()
+        inner: list[tuple[str, Any]] = []
+        while self._at < len(self._text) and self._text[self._at] != ">":
+            name = ""
+            if match[1].lower() == "struct":
+                name, _, _ = self._text[self._at :].partition(":")
+                self._at += len(name) + 1
+            inner.append((name.strip(" `"), self.parse()))
+            if self._text[self._at : self._at + 1] == ",":
+                self._at += 1
+        self._at += 1
+        return dict(inner) if match[1].lower() == "struct" else [one for _, one in inner]
+
+
+def from_delta(
+    schema: delta.Struct,
+    metadata: Metadata,
+    clustering: Collection[str],
+    losses: Losses,
+    now_ms: int,
+) -> TableSchema:
+    """The first version of a Paimon table for a Delta table.
+
+    Raises Refused for what Paimon cannot hold. Whether the result keeps Paimon's rules is not
+    asked here.
+    """
+    configuration = metadata.configuration
+    maps = configuration.get(MAPPING_MODE, "none").lower() != "none"
+    has_ids = all(type(one.metadata.get(FIELD_ID)) is int for _, one in delta.walk(schema))
+    conversion = _Conversion(losses, keeps_ids=maps and has_ids)
+    fields = tuple(
+        conversion.field(one, one.name) for one in schema.fields if conversion.is_kept(one)
+    )
+    if conversion.keeps_ids:
+        known = configuration.get(MAX_ID, "")
+        used = [one.id for _, one in walk_fields(fields)]
+        highest = max([int(known) if known.isdecimal() else 0, *used])
+    else:
+        numbers = Numbers()
+        fields = tuple(numbers.column(one) for one in fields)
+        highest = numbers.last
+    _note_table(configuration, clustering, losses)
+    return TableSchema(
+        version=NEWEST_VERSION,
+        id=0,
+        fields=fields,
+        highest_field_id=highest,
+        partition_keys=metadata.partition_columns,
+        primary_keys=(),
+        options={},
+        comment=metadata.description,
+        time_ms=now_ms,
+    )
+
+
+def _note_table(
+    configuration: Mapping[str, str], clustering: Collection[str], losses: Losses
+) -> None:
+    others = []
+    for key, value in configuration.items():
+        lowered = key.lower()
+        if lowered.startswith("delta.constraints."):
+            losses.add(None, f"the constraint {key[len('delta.constraints.') :]}: {value}")
+        elif lowered in _TABLE:
+            if value.lower() == "true":
+                losses.add(None, _TABLE[lowered])
+        elif not lowered.startswith("delta.columnmapping."):
+            others.append(key)
+    if clustering:
+        losses.add(None, f"clustering by {', '.join(clustering)}")
+    if others:
+        losses.add(None, f"table properties: {', '.join(others)}")
