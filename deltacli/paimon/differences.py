@@ -43,30 +43,25 @@ def differences(old: TableSchema, new: TableSchema) -> list[Difference]:
 
 def _of_columns(old: TableSchema, new: TableSchema) -> Iterator[Difference]:
     before, after = fields_by_id(old), fields_by_id(new)
+    common = [(before[one], after[one]) for one in after if one in before]
     for path, field in outermost(old.fields, after):
         yield Difference("dropped", ".".join(path), field.id, sql_text(field.type))
-    for field_id in (one for one in after if one in before):
-        yield from _of_column(field_id, before[field_id], after[field_id])
     for path, field in outermost(new.fields, before):
         yield Difference("added", ".".join(path), field.id, None, sql_text(field.type))
-    older = {one.id: one for one in old.fields}
+    for (was, older), (path, field) in common:
+        if older.name != field.name:
+            yield Difference("renamed", path, field.id, was, path)
+    types = {one.id: one for one in old.fields}
     for field in new.fields:
-        if field.id in older:
-            yield from _of_type(older[field.id], field, after)
+        if field.id in types:
+            yield from _of_type(types[field.id], field, after)
+    for (_, older), (path, field) in common:
+        if (older.description or "") != (field.description or ""):
+            yield Difference("comment", path, field.id, older.description, field.description)
+        if older.default != field.default:
+            yield Difference("default", path, field.id, older.default, field.default)
     for field in _moved(old, new):
         yield Difference("moved", field.name, field.id)
-
-
-def _of_column(
-    field_id: int, old: tuple[str, Field], new: tuple[str, Field]
-) -> Iterator[Difference]:
-    path, field = new
-    if old[1].name != field.name:
-        yield Difference("renamed", path, field_id, old[0], path)
-    if (old[1].description or "") != (field.description or ""):
-        yield Difference("comment", path, field_id, old[1].description, field.description)
-    if old[1].default != field.default:
-        yield Difference("default", path, field_id, old[1].default, field.default)
 
 
 def _of_type(
