@@ -40,8 +40,8 @@ FORMS = (
     "table comment 'TEXT'|null",
     "drop primary key",
 )
-_SET = re.compile(r"set\s+(?:option\s+)?(\S+?)\s*(?:=|\s)\s*(.*)", re.IGNORECASE | re.DOTALL)
-_UNSET = re.compile(r"(?:unset|reset|remove)\s+(?:option\s+)?(\S+)\s*", re.IGNORECASE)
+_SET = re.compile(r"set\s+option\s+(\S+?)\s*(?:=|\s)\s*(.*)", re.IGNORECASE | re.DOTALL)
+_UNSET = re.compile(r"(?:unset|reset|remove)\s+option\s+(\S+)\s*", re.IGNORECASE)
 _PLACES = {"first": Place.FIRST, "last": Place.LAST, "after": Place.AFTER, "before": Place.BEFORE}
 
 
@@ -102,6 +102,12 @@ class _Statement:
             )
         return found
 
+    def skip_column(self) -> None:
+        """Pass over the word `column`, unless it is the name of one."""
+        following = self.tokens.peek(2)
+        if following is not None and following.kind is not Kind.IDENTIFIER_SEPARATOR:
+            self.word("column")
+
     def name(self) -> str:
         token = self.tokens.next()
         if token.kind not in (Kind.IDENTIFIER, Kind.KEYWORD, Kind.LITERAL_INT):
@@ -153,7 +159,7 @@ def _is_quoted(token: Token) -> bool:
 
 
 def _add(one: _Statement) -> list[Change]:
-    one.word("column")
+    one.skip_column()
     path = one.path()
     kind, _ = one.type()
     comment: str | None = None
@@ -181,7 +187,7 @@ def _default_in_add(one: _Statement) -> str | None:
 
 
 def _rename(one: _Statement) -> list[Change]:
-    one.word("column")
+    one.skip_column()
     path = one.path()
     one.word("to")
     name = one.name()
@@ -194,7 +200,7 @@ def _drop(one: _Statement) -> list[Change]:
     words = [token.raw.lower() if token else "" for token in following]
     if words == ["primary", "key"]:
         return [DropPrimaryKey()]
-    one.word("column")
+    one.skip_column()
     path = one.path()
     one.end()
     return [DropColumn(path)]
@@ -210,7 +216,7 @@ def _alter(one: _Statement) -> list[Change]:
     what = one.word("type", "nullability", "comment", "default", "position")
     if what is not None:
         return _FORMS[what](one)
-    one.word("column")
+    one.skip_column()
     path = one.path()
     what = one.need("type", "set", "drop", "comment", "default", *_PLACES)
     if what == "type":

@@ -200,7 +200,9 @@ class ReferenceScan:
         return zip(waiting, self._map(read, waiting), strict=True)
 
     def _is_there(self, path: str) -> bool:
-        return self._store.look(path) is not None
+        """Whether a file that could not be found is still listed."""
+        folder, _, name = path.rpartition("/")
+        return any(one.name == name for one in self._store.list_from(folder, name))
 
     def _read_statistics(self, snapshot: Snapshot, name: str) -> None:
         if name in self.found.statistics:

@@ -237,9 +237,37 @@ def row_tracking_fits(one: Schema) -> Iterator[Finding]:
         yield Finding(f"the BLOB column {blobs[0]} needs data-evolution.enabled")
     if blobs and len(blobs) == len(schema.fields):
         yield Finding("a table with BLOB columns needs others too")
+    keys = (
+        *schema.partition_keys,
+        *schema.primary_keys,
+        *options.columns("bucket-key"),
+        *options.trimmed_columns("sequence.field"),
+    )
     for name in blobs:
-        if name in (*schema.partition_keys, *schema.primary_keys):
-            yield Finding(f"the BLOB column {name} cannot be a key")
+        if name in keys:
+            yield Finding(f"the BLOB column {name} cannot be a key, or order rows")
+    if blobs and schema.primary_keys:
+        yield from _managed_blobs(one, blobs)
+
+
+def _managed_blobs(one: Schema, blobs: list[str]) -> Iterator[Finding]:
+    """What a table with a primary key cannot have beside BLOB columns in files of their own."""
+    options = one.options
+    inline = {
+        name
+        for key in ("blob-descriptor-field", "blob-view-field")
+        for name in options.trimmed_columns(key)
+    }
+    if inline.issuperset(blobs):
+        return
+    for key, misfits in (
+        ("merge-engine", options["merge-engine"] == "aggregation"),
+        ("changelog-producer", options["changelog-producer"] != "none"),
+        ("data-file.external-paths", "data-file.external-paths" in options.texts),
+        ("pk-clustering-override", options["pk-clustering-override"]),
+    ):
+        if misfits:
+            yield Finding(f"BLOB columns beside a primary key do not go with {key}")
 
 
 def _holds_blobs(kind: DataType) -> bool:
