@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltacli.checking.book import RuleBook
-from deltacli.paimon.rules import columns, files, history, options, references, types
+from deltacli.paimon.rules import columns, files, history, options, references, storage, types
 
 BOOK = RuleBook(
     {
@@ -15,7 +15,7 @@ BOOK = RuleBook(
         "PMR": "Paimon: what needs which version",
         "RUN": "the checks themselves",
     },
-    (columns, files, history, options, references, types),
+    (columns, files, history, options, references, storage, types),
 )
 # What Paimon itself refuses when a table is made or changed.
 ENFORCED = ("PMS", "PMO")

@@ -64,7 +64,13 @@ _CASTS = {
 def cast_of(source: DataType, target: DataType) -> Cast | None:
     """How Paimon casts values of one type to another; None if it does not."""
     root = "STRING" if _is_string(target) else target.root
-    return _CASTS.get((source.root, root))
+    cast = _CASTS.get((source.root, root))
+    if root == "STRING" and source.root in _TIMES and not target.nullable:
+        # Paimon has a cast to the nullable type only: readers of old files fail.
+        return None
+    if cast is Cast.IMPLICIT and source.nullable and not target.nullable:
+        return Cast.EXPLICIT
+    return cast
 
 
 def _is_string(kind: DataType) -> bool:
@@ -72,6 +78,7 @@ def _is_string(kind: DataType) -> bool:
 
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_TIMES = ("DATE", "TIME", "TIMESTAMP", TIMESTAMP_LTZ)
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 _GROWING = (
     ("CHAR", "CHAR"),

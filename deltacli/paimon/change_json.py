@@ -129,7 +129,8 @@ def _add(tree: Tree) -> Change:
 
 def _position(tree: Tree) -> Change:
     move = _move(tree["move"])
-    assert move is not None
+    if move is None:
+        raise KeyError("move")
     return MoveColumn(_needed(tree["move"], "fieldName"), move)
 
 

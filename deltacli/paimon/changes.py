@@ -26,6 +26,7 @@ from deltacli.paimon.types import (
     Map,
     Row,
     as_nullable,
+    is_blank,
     sql_text,
 )
 
@@ -94,6 +95,11 @@ def _no_column(path: Path) -> NotFound:
 
 def _taken(path: Path) -> Refused:
     return Refused(f"the column {dotted(path)!r} already exists", hint="choose another name")
+
+
+def _check_name(name: str) -> None:
+    if is_blank(name):
+        raise Refused(f"the name {name!r} is blank", hint="choose another name")
 
 
 # -- going down a path -------------------------------------------------------------------
@@ -207,6 +213,8 @@ class AddColumn(Change):
         before = at.is_set(option_rules.BEFORE_PARTITION, False) and len(self.path) == 1
         keys = state.partition_keys if before else ()
 
+        _check_name(added.name)
+
         def put(siblings: Siblings) -> Siblings:
             names = [one.name for one in siblings]
             if added.name in names:
@@ -255,6 +263,8 @@ class RenameColumn(Change):
             kind = next((one.type for one in state.fields if one.name == name), None)
             if kind is not None and _is_blob(kind):
                 raise Refused(f"cannot rename the BLOB column {name}", hint=_FOR_GOOD)
+
+        _check_name(self.new_name)
 
         def rename(siblings: Siblings) -> Siblings:
             names = [one.name for one in siblings]
@@ -370,6 +380,8 @@ class UpdateType(Change):
             if old.root == new.root and not isinstance(old, Atomic):
                 inner = next(type_steps(old, new, self.path), None)
                 hint = f"change what is in it: {inner[0]}" if inner else hint
+            if cast_of(old, as_nullable(new)) is not None:
+                hint = f"make it nullable: {sql_text(as_nullable(new))} NULL"
             raise Refused(f"{place}: {step}", hint=hint)
         if cast is Cast.EXPLICIT and at.is_set(option_rules.NO_EXPLICIT_CASTS, False):
             raise Refused(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from deltacli.paimon.types import Array, DataType, Map, Row, sql_text
+from deltacli.paimon.types import Array, Atomic, DataType, Map, Row, inner_types, sql_text
 
 _TRUTHS = frozenset(("t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"))
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
@@ -17,11 +17,14 @@ _FLOAT = re.compile(
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DATE = re.compile(r"\s*([0-9]{1,7})\s*(?:-\s*([0-9]{1,2})\s*(?:-\s*([0-9]{1,2})\s*)?)?")
 _TIME = re.compile(r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]+))?)?)?")
-_MOMENT = re.compile(r"(\d{1,7}-\d{1,2}-\d{1,2})([ T](\d{1,2}:\d{1,2}:\d{1,2}(\.\d{1,9})?))?")
+_MOMENT = re.compile(
+    r"((?!0000)[0-9]{4}-[0-9]{1,2}-[0-9]{1,2})"
+    r"([ T]([0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2}(\.[0-9]{0,9})?)?))?"
+)
 _BRACKETS = {
-    "ARRAY": re.compile(r"\[(.*)\]|ARRAY\s*\((.*)\)", re.IGNORECASE | re.DOTALL),
-    "MAP": re.compile(r"\{(.*)\}|(?!)(.)", re.DOTALL),
-    "ROW": re.compile(r"\{(.*)\}|STRUCT\s*\((.*)\)", re.IGNORECASE | re.DOTALL),
+    "ARRAY": re.compile(r"\[(.*)\]|ARRAY\s*\((.*)\)", re.IGNORECASE),
+    "MAP": re.compile(r"\{(.*)\}|MAP\s*\((.*)\)", re.IGNORECASE),
+    "ROW": re.compile(r"\{(.*)\}|STRUCT\s*\((.*)\)", re.IGNORECASE),
 }
 
 
@@ -57,14 +60,21 @@ def _reads(kind: DataType, text: str) -> bool:
     if root == "DECIMAL":
         return _DECIMAL.fullmatch(text) is not None
     if root == "DATE":
-        return text.isdecimal() or _is_date(text.partition(" ")[0])
+        return _is_number(text, 32) or _is_date(text.partition(" ")[0])
     if root == "TIME":
-        return text.isdecimal() or _is_time(text)
+        return _is_number(text, 32) or _is_time(text)
     if root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         match = _MOMENT.fullmatch(text)
         is_moment = match and _is_date(match[1]) and (match[3] is None or _is_time(match[3]))
-        return bool(is_moment) or (root == "TIMESTAMP" and text.isdecimal())
+        # Seconds may be left out behind a T only.
+        is_whole = match and (match[3] is None or match[4] or "T" in text)
+        return bool(is_moment and is_whole) or (root == "TIMESTAMP" and _is_number(text, 64))
     return root in ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
+
+
+def _is_number(text: str, bits: int) -> bool:
+    """Whether a text is a number of days or milliseconds."""
+    return re.fullmatch(r"[0-9]{1,19}", text) is not None and int(text) < 2 ** (bits - 1)
 
 
 def _is_date(text: str) -> bool:
@@ -90,6 +100,10 @@ def _is_time(text: str) -> bool:
 
 
 def _read_all(kind: DataType, text: str, inner: list[DataType]) -> bool:
+    if not all(_has_texts(one) for one in inner):
+        return False
+    if isinstance(kind, Map) and text.strip().lower() == "null":
+        return True
     match = _BRACKETS[kind.root].fullmatch(text.strip())
     if match is None:
         return False
@@ -97,6 +111,9 @@ def _read_all(kind: DataType, text: str, inner: list[DataType]) -> bool:
     if isinstance(kind, Row):
         fits = not parts or len(parts) == len(inner)
         return fits and all(map(_reads_or_null, inner, parts))
+    if isinstance(kind, Map) and match[2] is not None:
+        fits = len(parts) % 2 == 0
+        return fits and all(_reads_or_null(inner[at % 2], one) for at, one in enumerate(parts))
     if isinstance(kind, Map):
         pairs = [part.partition("->") for part in parts]
         return all(
@@ -104,6 +121,15 @@ def _read_all(kind: DataType, text: str, inner: list[DataType]) -> bool:
             for key, arrow, value in pairs
         )
     return all(_reads_or_null(inner[0], part) for part in parts)
+
+
+def _has_texts(kind: DataType) -> bool:
+    """Whether there are texts for values of a type at all."""
+    if isinstance(kind, Atomic):
+        return kind.root not in ("VARIANT", "BLOB", "GEOMETRY", "GEOGRAPHY")
+    return kind.root not in ("MULTISET", "VECTOR") and all(
+        _has_texts(one) for _, one in inner_types(kind)
+    )
 
 
 def _reads_or_null(kind: DataType, text: str) -> bool:

@@ -48,18 +48,18 @@ def _of_columns(old: TableSchema, new: TableSchema) -> Iterator[Difference]:
         yield Difference("dropped", ".".join(path), field.id, sql_text(field.type))
     for path, field in outermost(new.fields, before):
         yield Difference("added", ".".join(path), field.id, None, sql_text(field.type))
-    for (was, older), (path, field) in common:
+    for (was, older), (place, field) in common:
         if older.name != field.name:
-            yield Difference("renamed", path, field.id, was, path)
+            yield Difference("renamed", place, field.id, was, place)
     types = {one.id: one for one in old.fields}
     for field in new.fields:
         if field.id in types:
             yield from _of_type(types[field.id], field, after)
-    for (_, older), (path, field) in common:
+    for (_, older), (place, field) in common:
         if (older.description or "") != (field.description or ""):
-            yield Difference("comment", path, field.id, older.description, field.description)
+            yield Difference("comment", place, field.id, older.description, field.description)
         if older.default != field.default:
-            yield Difference("default", path, field.id, older.default, field.default)
+            yield Difference("default", place, field.id, older.default, field.default)
     for field in _moved(old, new):
         yield Difference("moved", field.name, field.id)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from deltacli.errors import Refused
-from deltacli.paimon.types import Array, Atomic, DataType, Map, Vector, sql_text
+from deltacli.paimon.types import Array, Atomic, BadType, DataType, Map, Vector, sql_text
 
 _OPTIONS = {
     "__BLOB_VIEW_FIELD": "blob-view-field",
@@ -28,7 +28,10 @@ class Directive:
         """The type that the column gets. Raises Refused for one that cannot become it."""
         if self.length is not None:
             if isinstance(kind, Array):
-                return Vector(kind.element, self.length, kind.nullable)
+                try:
+                    return Vector(kind.element, self.length, kind.nullable)
+                except BadType as error:
+                    raise Refused(f"{name}: {error}", hint="name another type or length") from None
             raise _misfit(name, kind, "an ARRAY")
         if isinstance(kind, Array | Map) and self.option == "blob-field":
             inner = kind.element if isinstance(kind, Array) else kind.value

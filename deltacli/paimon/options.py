@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from deltacli.paimon.types import is_blank
+
 _TRUTH = {"TRUE": True, "FALSE": False}
 
 
@@ -51,7 +53,7 @@ class Option:
                 raise ValueError(text)
             return _TRUTH[text.upper()]
         if self.kind is int:
-            if not re.fullmatch(r"[+-]?[0-9]+", text) or not -(2**31) <= int(text) < 2**31:
+            if not re.fullmatch(r"[+-]?[0-9]+", text) or not -(2**63) <= int(text) < 2**63:
                 raise ValueError(text)
             return int(text)
         return text
@@ -73,7 +75,19 @@ ROWS = (
     Option("primary-key.nullable", bool, False),
     Option("full-compaction.delta-commits", int),
     Option("streaming-read-overwrite", bool, False),
-    Option("target-file-row-num", str),
+    Option("target-file-row-num", int),
+    Option("read.batch-size", int, 1024),
+    Option("write.batch-size", int, 1024, old_keys=("orc.write.batch-size",)),
+    Option("file.compression.zstd-level", int, 1),
+    Option("chain-table.enabled", bool, False),
+    Option("partial-update.remove-record-on-delete", bool, False),
+    Option("partial-update.remove-record-on-sequence-group", str),
+    Option("aggregation.remove-record-on-delete", bool, False),
+    Option("scan.snapshot-id", int),
+    Option("scan.timestamp-millis", int, old_keys=("log.scan.timestamp-millis",)),
+    Option("scan.watermark", int),
+    Option("scan.file-creation-time-millis", int),
+    Option("scan.creation-time-millis", int),
     Option("snapshot.num-retained.min", int, 10),
     Option("snapshot.num-retained.max", int, _MOST),
     Option("changelog.num-retained.min", int),
@@ -117,11 +131,16 @@ class Options:
     def columns(self, key: str) -> list[str]:
         """The names in a list of columns. Blanks around them are a part of them."""
         text = self.texts.get(key, "")
-        return text.split(",") if text.strip() else []
+        return [] if is_blank(text) else split_names(text)
 
     def trimmed_columns(self, key: str) -> list[str]:
         """The names in one of the lists in which blanks around names do not count."""
         return [one.strip() for one in self.columns(key) if one.strip()]
+
+    def sequence_fields(self) -> list[str]:
+        """The columns that order rows; an empty text names one without a name."""
+        text = self.texts.get("sequence.field")
+        return [] if text is None else [one.strip() for one in split_names(text)]
 
     def problems(self) -> list[BadOption]:
         """The values that cannot be read."""
@@ -142,6 +161,14 @@ class Options:
         """Where files of the table lie outside of it."""
         found = [one for key in _EXTERNAL for one in self.trimmed_columns(key)]
         return tuple(dict.fromkeys(found))
+
+
+def split_names(text: str) -> list[str]:
+    """A list as Java splits it: empty names at its end are none."""
+    names = text.split(",")
+    while len(names) > 1 and not names[-1]:
+        names.pop()
+    return names if names != [""] or not text else []
 
 
 _EXTERNAL = ("data-file.external-paths", "global-index.external-path")
@@ -206,7 +233,7 @@ def renamed(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
 
 
 def _in_list(text: str, old: str, new: str) -> str:
-    return ",".join(new if one == old else one for one in text.split(","))
+    return ",".join(new if one == old else one for one in split_names(text))
 
 
 def without_column(options: Mapping[str, str], name: str, root: str) -> dict[str, str]:
@@ -239,7 +266,8 @@ def with_column(options: Mapping[str, str], key: str, name: str) -> dict[str, st
 
 def columns_of(key: str) -> list[str] | None:
     """The columns that a `fields.…` option names; None for other options."""
-    if not key.startswith(_FIELDS):
+    if not key.startswith("fields"):
         return None
-    named = key.split(".")[1]
+    _, _, rest = key.partition(".")
+    named = rest.partition(".")[0]
     return [one for one in named.split(",") if one != "default-aggregate-function"]

@@ -24,6 +24,7 @@ from deltacli.paimon.types import (
     Row,
     Vector,
     as_nullable,
+    is_blank,
 )
 
 
@@ -69,12 +70,6 @@ _WORDS = (
 )
 _KEYWORDS = frozenset(_WORDS.split())
 _DIGITS = frozenset("0123456789")
-# Python takes these for blanks; Java does not.
-_NO_BLANKS = "\u00a0\u2007\u202f\u0085"
-
-
-def _is_blank(char: str) -> bool:
-    return char.isspace() and char not in _NO_BLANKS
 
 
 def tokenize(text: str) -> list[Token]:
@@ -82,7 +77,7 @@ def tokenize(text: str) -> list[Token]:
     at = 0
     while at < len(text):
         char = text[at]
-        if _is_blank(char):
+        if is_blank(char):
             at += 1
             continue
         if char in _MARKS:
@@ -93,7 +88,7 @@ def tokenize(text: str) -> list[Token]:
             end = _end(text, at, lambda one: one not in _DIGITS)
             token = Token(Kind.LITERAL_INT, end - 1, text[at:end], text[at:end])
         else:
-            end = _end(text, at, lambda one: _is_blank(one) or one in _MARKS)
+            end = _end(text, at, lambda one: is_blank(one) or one in _MARKS)
             word = text[at:end]
             kind = Kind.KEYWORD if word.upper() in _KEYWORDS else Kind.IDENTIFIER
             value = word.upper() if kind is Kind.KEYWORD else word
@@ -372,7 +367,7 @@ class SqlTypeParser(TypeParser):
 def check_names(fields: list[Field]) -> None:
     """Raise BadType for fields of a ROW that no ROW can have."""
     names = [one.name for one in fields]
-    if not all(name.strip() for name in names):
+    if any(map(is_blank, names)):
         raise BadType("Field names must contain at least one non-whitespace character.")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

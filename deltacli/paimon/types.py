@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,11 @@ _PRECISIONS = {"TIME": "Time", "TIMESTAMP": "Timestamp", TIMESTAMP_LTZ: "Timesta
 _MOST_DIGITS = 38
 _VECTOR_ELEMENTS = frozenset(("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"))
 ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
+
+
+_NEEDS_QUOTES = re.compile(r"^[0-9]|[\s<>(),.'`]")
+# Python takes these for blanks; Java does not.
+_NO_BLANKS = "\u00a0\u2007\u202f\u0085"
 
 
 class BadType(ValueError):
@@ -50,6 +56,8 @@ class Atomic:
                     f"Decimal scale must be between 0 and the precision {precision} "
                     "(both inclusive)."
                 )
+        elif self.root in ("GEOMETRY", "GEOGRAPHY") and not self.parameters[0]:
+            raise BadType("Geospatial CRS must not be empty.")
         elif self.root == "GEOGRAPHY" and self.parameters[1] not in ALGORITHMS:
             raise BadType(f"Invalid edge interpolation algorithm: {self.parameters[1]}")
 
@@ -124,6 +132,11 @@ STRING = Atomic("VARCHAR", (MAX_LENGTH,))
 BYTES = Atomic("VARBINARY", (MAX_LENGTH,))
 
 
+def is_blank(text: str) -> bool:
+    """Whether nothing but blanks, as Java knows them, is in a text."""
+    return all(one.isspace() and one not in _NO_BLANKS for one in text)
+
+
 def as_nullable(kind: DataType, nullable: bool = True) -> DataType:
     return kind if kind.nullable == nullable else replace(kind, nullable=nullable)
 
@@ -154,7 +167,15 @@ def _atomic_text(kind: Atomic) -> str:
         return f"TIMESTAMP({kind.length}) WITH LOCAL TIME ZONE"
     if not kind.parameters:
         return kind.root
-    return f"{kind.root}({', '.join(map(str, kind.parameters))})"
+    parameters = [_parameter_text(one) for one in kind.parameters]
+    return f"{kind.root}({', '.join(parameters)})"
+
+
+def _parameter_text(parameter: int | str) -> str:
+    text = str(parameter)
+    if isinstance(parameter, int) or not _NEEDS_QUOTES.search(text):
+        return text
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _field_text(field: Field) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from deltacli.checking.model import ERROR, WARNING, Finding, rule
 from deltacli.paimon.defaults import default_problem
 from deltacli.paimon.subjects import Schema
-from deltacli.paimon.types import walk_fields
+from deltacli.paimon.types import is_blank, walk_fields
 
 SYSTEM_NAMES = frozenset(("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind"))
 KEY_PREFIX = "_KEY_"
@@ -45,13 +45,13 @@ def names_are_not_blank(one: Schema) -> Iterator[Finding]:
     Fix: rename the column.
     """
     for field in one.schema.fields:
-        if not field.name.strip():
+        if is_blank(field.name):
             yield Finding(f"blank column name {field.name!r} (id {field.id})")
 
 
 @rule("PMS003", ERROR, "No column has a reserved name", of=Schema)
 def names_are_not_reserved(one: Schema) -> Iterator[Finding]:
-    """No column is called as Paimon's own are: `_KEY_…`, `_SEQUENCE_NUMBER`, `rowkind`, …
+    """No column is called as Paimon's own are: `_KEY_…`, `_SEQUENCE_NUMBER`, `rowkind` and so on.
 
     Why: data files hold columns of these names.
     Fix: rename the column.

@@ -83,7 +83,7 @@ def sequence_field_fits(one: Schema) -> Iterator[Finding]:
     Why: Paimon refuses the table.
     Fix: set the option to columns that are there, or remove it.
     """
-    schema, names = one.schema, one.options.trimmed_columns("sequence.field")
+    schema, names = one.schema, one.options.sequence_fields()
     for name in _missing(one, names):
         yield Finding(f"sequence.field column {name!r} does not exist")
     for name in dict.fromkeys(names):
@@ -120,6 +120,11 @@ def fields_options_name_columns(one: Schema) -> Iterator[Finding]:
             yield Finding(f"{key}: options of nested fields are not read by Paimon")
         if key.endswith(".sequence-group"):
             yield from _sequence_group(one, key, value)
+    ordering, ordered = _groups(one)
+    if one.options["merge-engine"] == "partial-update":
+        for name in dict.fromkeys(ordered):
+            if ordered.count(name) > 1 or name in ordering:
+                yield Finding(f"{name} is in more than one sequence-group")
 
 
 def _sequence_group(one: Schema, key: str, value: str) -> Iterator[Finding]:
@@ -162,11 +167,18 @@ def retention_is_a_range(one: Schema) -> Iterator[Finding]:
     Why: Paimon refuses the table.
     Fix: set `snapshot.num-retained.min` and `.max`, or those of changelogs.
     """
+    rows = one.options["target-file-row-num"]
+    if rows is not None and rows < 1:
+        yield Finding("target-file-row-num should be at least 1")
     of_snapshots = [one.options[f"snapshot.num-retained.{end}"] for end in ("min", "max")]
     for what, usual in (("snapshot", of_snapshots), ("changelog", of_snapshots)):
         least, most = (
-            one.options[f"{what}.num-retained.{end}"] or default
-            for end, default in zip(("min", "max"), usual, strict=True)
+            default if own is None else own
+            for own, default in zip(
+                [one.options[f"{what}.num-retained.{end}"] for end in ("min", "max")],
+                usual,
+                strict=True,
+            )
         )
         if least < 1:
             yield Finding(f"{what}.num-retained.min should be at least 1")
@@ -191,15 +203,13 @@ def options_name_columns(one: Schema) -> Iterator[Finding]:
     for name in one.options.trimmed_columns("vector-field"):
         yield from _named(one, "vector-field", name, ("VECTOR",))
     for key in ("blob-field", "blob-descriptor-field", "blob-view-field"):
-        allowed = ("BLOB", "ARRAY", "MAP") if key == "blob-field" else ("BLOB",)
         for name in one.options.trimmed_columns(key):
-            yield from _named(one, key, name, allowed)
+            field = one.schema.by_name.get(name)
+            if key == "blob-field" and field is not None and _holds_blobs(field.type):
+                continue
+            yield from _named(one, key, name, ("BLOB",))
     for key in one.options.texts:
-        if key.startswith("file-index.") and key.endswith(".columns"):
-            for name in one.options.trimmed_columns(key):
-                # `m[key]` is a value in a MAP.
-                yield from _named(one, key, name.partition("[")[0], ())
-        elif key.startswith("pk-") and key.endswith(".index.columns"):
+        if key.startswith("pk-") and key.endswith(".index.columns"):
             for name in one.options.trimmed_columns(key):
                 yield from _named(one, key, name, ("VECTOR",) if "vector" in key else ())
 
@@ -293,6 +303,7 @@ def options_go_together(one: Schema) -> Iterator[Finding]:
             deletes and engine == "first-row" and not clusters,
             "deletion vectors do not go with merge-engine first-row",
         ),
+        *_partial_update(one),
         (ordered and not keys, "sequence.snapshot-ordering needs a primary key"),
         (
             ordered and options.trimmed_columns("sequence.field"),
@@ -356,6 +367,33 @@ def options_go_together(one: Schema) -> Iterator[Finding]:
             yield Finding(message)
 
 
+def _partial_update(one: Schema) -> tuple[tuple[bool, str], ...]:
+    options = one.options
+    if options["merge-engine"] != "partial-update" or not one.schema.primary_keys:
+        return ()
+    removes = options["partial-update.remove-record-on-delete"]
+    group = options["partial-update.remove-record-on-sequence-group"]
+    ordering, _ = _groups(one)
+    return (
+        (
+            removes and options["ignore-delete"],
+            "partial-update.remove-record-on-delete does not go with ignore-delete",
+        ),
+        (
+            removes and bool(ordering),
+            "partial-update.remove-record-on-delete does not go with sequence-group",
+        ),
+        (
+            group is not None and options["ignore-delete"],
+            "partial-update.remove-record-on-sequence-group does not go with ignore-delete",
+        ),
+        (
+            group is not None and not set(group.split(",")) <= set(ordering),
+            "partial-update.remove-record-on-sequence-group names columns of no sequence-group",
+        ),
+    )
+
+
 _START = (
     "scan.timestamp-millis", "scan.timestamp", "scan.snapshot-id", "scan.tag-name",
     "scan.file-creation-time-millis", "incremental-between-timestamp", "incremental-between",
@@ -374,6 +412,16 @@ _STARTS = {
 }
 
 
+# Where nothing is said of the mode, the first of these does.
+_DEFAULT_STARTS = (
+    ("from-timestamp", ("scan.timestamp-millis", "log.scan.timestamp-millis", "scan.timestamp")),
+    ("from-snapshot", ("scan.snapshot-id", "scan.tag-name", "scan.watermark", "scan.version")),
+    ("from-file-creation-time", ("scan.file-creation-time-millis",)),
+    ("from-creation-timestamp", ("scan.creation-time-millis",)),
+    ("incremental", ("incremental-between", "incremental-between-timestamp")),
+)
+
+
 @rule("PMO011", ERROR, "A scan starts at one place", of=Schema)
 def scan_starts_at_one_place(one: Schema) -> Iterator[Finding]:
     """The options that say where reading starts fit `scan.mode`, and only one of them is set.
@@ -386,7 +434,7 @@ def scan_starts_at_one_place(one: Schema) -> Iterator[Finding]:
         mode = _default_start(texts)
     needed, beside = _STARTS.get(mode, ((), ()))
     given = [key for key in needed if key in texts]
-    if needed and len(given) != 1 and "scan.version" not in texts:
+    if needed and len(given) != 1:
         yield Finding(f"scan.mode {mode} needs one of {', '.join(needed)}")
     others = [key for key in _START if key in texts and key not in (*needed, *beside)]
     if others:
@@ -394,10 +442,22 @@ def scan_starts_at_one_place(one: Schema) -> Iterator[Finding]:
 
 
 def _default_start(texts: Mapping[str, str]) -> str:
-    for mode, (needed, _) in _STARTS.items():
-        if mode != "from-snapshot-full" and any(key in texts for key in needed):
-            return mode
-    return "latest-full"
+    return next(
+        (mode for mode, keys in _DEFAULT_STARTS if any(key in texts for key in keys)), "latest-full"
+    )
+
+
+@rule("PMO016", ERROR, "Keys stand in one place", of=Schema)
+def keys_stand_in_one_place(one: Schema) -> Iterator[Finding]:
+    """`primary-key` and `partition` are no options where the lists of keys are filled.
+
+    Why: Paimon refuses the next version of the schema.
+    Fix: remove the option with `deltacli paimon alter TABLE 'unset option KEY'`.
+    """
+    both = (("primary-key", one.schema.primary_keys), ("partition", one.schema.partition_keys))
+    for option, keys in both:
+        if option in one.options.texts and keys:
+            yield Finding(f"the option {option} is set, and so are such keys: {', '.join(keys)}")
 
 
 @rule("PMO012", WARNING, "Keys stand in their lists", of=Schema)
@@ -408,8 +468,11 @@ def keys_stand_in_their_lists(one: Schema) -> Iterator[Finding]:
     if there are some.
     Fix: change anything with `deltacli paimon alter`, which moves them as Paimon does.
     """
-    for option, member in (("primary-key", "primaryKeys"), ("partition", "partitionKeys")):
-        if option in one.options.texts:
+    for option, member, keys in (
+        ("primary-key", "primaryKeys", one.schema.primary_keys),
+        ("partition", "partitionKeys", one.schema.partition_keys),
+    ):
+        if option in one.options.texts and not keys:
             yield Finding(f"{option} belongs in {member}, not in options")
 
 
@@ -426,6 +489,31 @@ def aggregations_are_known(one: Schema) -> Iterator[Finding]:
         is_function = key.startswith("fields.") and key.endswith("aggregate-function")
         if is_function and name not in _AGGREGATIONS:
             yield Finding(f"{key} = {name}: there is no such aggregation")
+    if one.options["merge-engine"] == "partial-update":
+        yield from _without_group(one)
+
+
+def _without_group(one: Schema) -> Iterator[Finding]:
+    """Columns that partial updates aggregate although nothing orders them."""
+    texts = one.options.texts
+    default = texts.get("fields.default-aggregate-function")
+    ordering, ordered = _groups(one)
+    free = {*one.schema.primary_keys, *ordering, *ordered}
+    for name in one.schema.names:
+        function = texts.get(f"fields.{name}.aggregate-function", default)
+        if name not in free and function not in (None, "last_non_null_value"):
+            yield Finding(f"{name} is aggregated by {function}, and no sequence-group has it")
+
+
+def _groups(one: Schema) -> tuple[list[str], list[str]]:
+    """The columns that order others, and those others, over all groups."""
+    ordering: list[str] = []
+    ordered: list[str] = []
+    for key, value in one.options.texts.items():
+        if key.startswith("fields.") and key.endswith(".sequence-group"):
+            ordering += columns_of(key) or []
+            ordered += value.split(",")
+    return ordering, ordered
 
 
 @rule("PMO014", ERROR, "Branches that options name are there", of=Schema)
