@@ -3,7 +3,7 @@ _deltacli() {
     local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
     local command="" word
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        case "${command:+$command }$word" in share|"share recipient"|history|snapshot|validate|head|checkpoint|vacuum|widen-type|"share serve"|"share check"|"share recipient add"|"share recipient list"|"share recipient rotate"|"share recipient revoke"|"share recipient grant"|"share shares"|"share schemas"|"share tables"|"share version"|"share metadata"|"share files"|"share changes"|"share head"|"share download"|completion|doctor) command="${command:+$command }$word";; esac
+        case "${command:+$command }$word" in share|paimon|"share recipient"|history|snapshot|validate|head|checkpoint|vacuum|widen-type|"share serve"|"share check"|"share recipient add"|"share recipient list"|"share recipient rotate"|"share recipient revoke"|"share recipient grant"|"share shares"|"share schemas"|"share tables"|"share version"|"share metadata"|"share files"|"share changes"|"share head"|"share download"|"paimon list"|"paimon show"|"paimon diff"|"paimon validate"|"paimon alter"|"paimon expire"|"paimon convert"|completion|doctor) command="${command:+$command }$word";; esac
     done
     case "$command:$prev" in
         history:--limit|history:-n) COMPREPLY=(); return;;
@@ -222,14 +222,68 @@ _deltacli() {
         "share download:--fields") COMPREPLY=(); return;;
         "share download:--tz") COMPREPLY=(); return;;
         "share download:--storage-option") COMPREPLY=(); return;;
+        "paimon list:--branch") COMPREPLY=(); return;;
+        "paimon list:--output"|"paimon list:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "paimon list:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "paimon list:--fields") COMPREPLY=(); return;;
+        "paimon list:--tz") COMPREPLY=(); return;;
+        "paimon list:--storage-option") COMPREPLY=(); return;;
+        "paimon show:--at") COMPREPLY=(); return;;
+        "paimon show:--branch") COMPREPLY=(); return;;
+        "paimon show:--output"|"paimon show:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "paimon show:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "paimon show:--fields") COMPREPLY=(); return;;
+        "paimon show:--tz") COMPREPLY=(); return;;
+        "paimon show:--storage-option") COMPREPLY=(); return;;
+        "paimon diff:--branch") COMPREPLY=(); return;;
+        "paimon diff:--output"|"paimon diff:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "paimon diff:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "paimon diff:--fields") COMPREPLY=(); return;;
+        "paimon diff:--tz") COMPREPLY=(); return;;
+        "paimon diff:--storage-option") COMPREPLY=(); return;;
+        "paimon validate:--branch") COMPREPLY=(); return;;
+        "paimon validate:--select") COMPREPLY=(); return;;
+        "paimon validate:--ignore") COMPREPLY=(); return;;
+        "paimon validate:--fail-on") COMPREPLY=($(compgen -W "error warning info never" -- "$cur")); return;;
+        "paimon validate:--baseline") COMPREPLY=(); return;;
+        "paimon validate:--max-findings") COMPREPLY=(); return;;
+        "paimon validate:--output"|"paimon validate:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv junit sarif github" -- "$cur")); return;;
+        "paimon validate:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "paimon validate:--fields") COMPREPLY=(); return;;
+        "paimon validate:--tz") COMPREPLY=(); return;;
+        "paimon validate:--storage-option") COMPREPLY=(); return;;
+        "paimon alter:--branch") COMPREPLY=(); return;;
+        "paimon alter:--output"|"paimon alter:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "paimon alter:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "paimon alter:--fields") COMPREPLY=(); return;;
+        "paimon alter:--tz") COMPREPLY=(); return;;
+        "paimon alter:--storage-option") COMPREPLY=(); return;;
+        "paimon expire:--branch") COMPREPLY=(); return;;
+        "paimon expire:--older-than") COMPREPLY=(); return;;
+        "paimon expire:--keep-last") COMPREPLY=(); return;;
+        "paimon expire:--output"|"paimon expire:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "paimon expire:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "paimon expire:--fields") COMPREPLY=(); return;;
+        "paimon expire:--tz") COMPREPLY=(); return;;
+        "paimon expire:--storage-option") COMPREPLY=(); return;;
+        "paimon convert:--at") COMPREPLY=(); return;;
+        "paimon convert:--branch") COMPREPLY=(); return;;
+        "paimon convert:--create") COMPREPLY=(); return;;
+        "paimon convert:--column-mapping") COMPREPLY=($(compgen -W "name id none" -- "$cur")); return;;
+        "paimon convert:--output"|"paimon convert:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
+        "paimon convert:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "paimon convert:--fields") COMPREPLY=(); return;;
+        "paimon convert:--tz") COMPREPLY=(); return;;
+        "paimon convert:--storage-option") COMPREPLY=(); return;;
         completion:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         doctor:--output|doctor:-o) COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         doctor:--output-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         doctor:--fields) COMPREPLY=(); return;;
     esac
     case "$command" in
-        "") COMPREPLY=($(compgen -W "history snapshot validate head checkpoint vacuum widen-type share completion doctor --help --version" -- "$cur"));;
+        "") COMPREPLY=($(compgen -W "history snapshot validate head checkpoint vacuum widen-type share paimon completion doctor --help --version" -- "$cur"));;
         share) COMPREPLY=($(compgen -W "serve check recipient shares schemas tables version metadata files changes head download --help" -- "$cur"));;
+        paimon) COMPREPLY=($(compgen -W "list show diff validate alter expire convert --help" -- "$cur"));;
         "share recipient") COMPREPLY=($(compgen -W "add list rotate revoke grant --help" -- "$cur"));;
         history)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--limit -n --from --to --operation --chart --allow-catalog-managed --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
@@ -299,6 +353,27 @@ _deltacli() {
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         "share download")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--as --at --where --columns --page-size --format --profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "paimon list")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--branch --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "paimon show")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --branch --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "paimon diff")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--branch --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "paimon validate")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--branch --allow-nullable-map-keys --select --ignore --fail-on --baseline --max-findings --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "paimon alter")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--branch --allow-lossy --filesystem-catalog --dry-run --yes -y --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "paimon expire")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--branch --older-than --keep-last --keep-for-merges --dry-run --yes -y --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+        "paimon convert")
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --branch --create --column-mapping --allow-lossy --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         completion)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--output-file --debug --help -h" -- "$cur"))

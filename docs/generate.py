@@ -10,7 +10,7 @@ from deltacli import __version__
 from deltacli.cli.completions import script
 from deltacli.cli.tree import Command, Parameter, command_tree
 from deltacli.errors import EXIT_CODES
-from deltacli.validate.registry import FAMILIES, RULES
+from deltacli.operations.validation import BOOK
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -64,15 +64,15 @@ def rule_reference() -> str:
         "",
         "| level | looks at |",
         "| --- | --- |",
-        "| log | the files of the log |",
+        "| log | the files of the log; all of a Paimon table |",
         "| files | what lies on storage, too |",
         "| footers | the footers of data files, too |",
         "| data | rows and deletion vectors, too |",
         "",
     ]
-    for family, about in FAMILIES.items():
+    for family, about in BOOK.families.items():
         lines += [f"## {family}: {about}", ""]
-        for rule in (one for one in RULES if one.id.startswith(family)):
+        for rule in (one for one in BOOK.rules if one.id.startswith(family)):
             page = rule.page
             lines += [f"### {rule.id} {rule.title}", ""]
             lines += [f"{rule.severity.value.capitalize()}, level {rule.level.label}.", ""]

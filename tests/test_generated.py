@@ -149,6 +149,8 @@ def test_every_field_is_explained() -> None:
         files,
         history,
         narrow,
+        paimon_describe,
+        paimon_expire,
         share_check,
         share_client,
         share_download,
@@ -175,6 +177,9 @@ def test_every_field_is_explained() -> None:
         *share_client.METADATA_FIELDS,
         *share_client.FILE_FIELDS,
         *share_download.FIELDS,
+        *paimon_describe.LIST_FIELDS,
+        *paimon_describe.DIFF_FIELDS,
+        *paimon_expire.EXPIRE_FIELDS,
     ):
         assert f"`{name}`" in text, name
     for command in (("checkpoint",), ("vacuum",), ("vacuum", "--explain", "_delta_log/x")):
@@ -182,5 +187,16 @@ def test_every_field_is_explained() -> None:
         for name in json.loads(planned):
             assert f"`{name}`" in text, name
 
+    for command in (
+        ("list", PAIMON), ("show", PAIMON), ("convert", PAIMON),
+        ("convert", "examples/orders"), ("alter", PAIMON, "drop column points", "--dry-run"),
+        ("expire", PAIMON, "--dry-run"),
+    ):  # fmt: skip
+        told = json.loads(run(sys.executable, "-m", "deltacli", "paimon", *command, *JSON))
+        for name in told[0] if isinstance(told, list) else told:
+            assert f"`{name}`" in text, name
 
-DRY = ("--dry-run", "-q", "-o", "json")
+
+JSON = ("-q", "-o", "json")
+DRY = ("--dry-run", *JSON)
+PAIMON = "examples/customers"

@@ -115,15 +115,15 @@ def fields_options_name_columns(one: Schema) -> Iterator[Finding]:
         for name in _missing(one, names):
             yield Finding(f"{key} names the column {name!r}, which does not exist")
         parts = key.split(".")
-        column = one.schema.by_name.get(parts[1])
-        if len(parts) > 3 and column is not None and isinstance(column.type, Row):
+        column = one.schema.by_name.get(parts[1]) if len(parts) > 3 else None
+        if column is not None and isinstance(column.type, Row):
             yield Finding(f"{key}: options of nested fields are not read by Paimon")
         if key.endswith(".sequence-group"):
             yield from _sequence_group(one, key, value)
-    ordering, ordered = _groups(one)
+    _, ordered = _groups(one)
     if one.options["merge-engine"] == "partial-update":
         for name in dict.fromkeys(ordered):
-            if ordered.count(name) > 1 or name in ordering:
+            if ordered.count(name) > 1:
                 yield Finding(f"{name} is in more than one sequence-group")
 
 
@@ -414,7 +414,7 @@ _STARTS = {
 
 # Where nothing is said of the mode, the first of these does.
 _DEFAULT_STARTS = (
-    ("from-timestamp", ("scan.timestamp-millis", "log.scan.timestamp-millis", "scan.timestamp")),
+    ("from-timestamp", ("scan.timestamp-millis", "scan.timestamp")),
     ("from-snapshot", ("scan.snapshot-id", "scan.tag-name", "scan.watermark", "scan.version")),
     ("from-file-creation-time", ("scan.file-creation-time-millis",)),
     ("from-creation-timestamp", ("scan.creation-time-millis",)),
@@ -429,7 +429,9 @@ def scan_starts_at_one_place(one: Schema) -> Iterator[Finding]:
     Why: Paimon refuses the table.
     Fix: remove the options that do not belong to the mode.
     """
-    texts, mode = one.options.texts, one.options["scan.mode"]
+    texts, mode = dict(one.options.texts), one.options["scan.mode"]
+    if "log.scan.timestamp-millis" in texts:
+        texts.setdefault("scan.timestamp-millis", texts["log.scan.timestamp-millis"])
     if mode == "default":
         mode = _default_start(texts)
     needed, beside = _STARTS.get(mode, ((), ()))
