@@ -43,6 +43,7 @@ def examine() -> Document:
             "spark": _spark(),
         },
         "server": _server(),
+        "paimon": _paimon(),
         "storage": {"file": "built in", **{scheme: _driver(scheme) for scheme in _DRIVERS}},
         "credentials": {
             scheme: [name for name in names if os.environ.get(name)]
@@ -80,6 +81,14 @@ def _server() -> str:
     if "not installed" in (version, _version("pyyaml")):
         return "not installed: pip install 'deltacli[server]'"
     return f"uvicorn {version}"
+
+
+def _paimon() -> str:
+    """What reads the manifests of Paimon tables."""
+    version = _version("fastavro")
+    if version == "not installed":
+        return "not installed: pip install 'deltacli[paimon]'"
+    return f"fastavro {version}"
 
 
 def _driver(scheme: str) -> str:
