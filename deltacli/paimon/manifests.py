@@ -77,11 +77,10 @@ def read_manifest(store: LogStore, manifest: Manifest) -> Tally:
     path = manifest_path(manifest.name)
     wanted = {"_KIND": None, "_FILE": {"_SCHEMA_ID": None}}
     size = manifest.size if manifest.size > 0 else None
-    # One Counter is filled by the loop; (kind, id) is a key that C can hash quickly.
     found: Counter[tuple[Any, Any]] = Counter()
     for record in _records(store, path, size, wanted):
         file = record.get("_FILE")
-        found[(record.get("_KIND"), file.get("_SCHEMA_ID") if file else None)] += 1
+        found[record.get("_KIND"), file.get("_SCHEMA_ID") if file else None] += 1
     for (kind, schema_id), count in found.items():
         if type(schema_id) is not int or kind not in (ADD, DELETE):
             raise _unreadable(path, "an entry has no kind or no schema id")

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeVar
 
 from deltacli.delta import json_text
 from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, Refused
+from deltacli.local.helper import Helper, pays_off
 from deltacli.paimon.manifests import Manifest, Tally, manifest_path, read_list, read_manifest
 from deltacli.paimon.table import Branch
-from deltacli.storage import READ_THREADS
+from deltacli.storage import READ_THREADS, LogStore
 
 OnProgress = Callable[[str, int, int], None]
 _NEWEST_SNAPSHOT_VERSION = 3
 _WINDOW = 256
+# So many manifests are read in one go, and from so many goes on by two processes.
+_BATCH = 32
+_MANY = 16
 _CHANGELOG = "changelogManifestList"
 _LISTS = ("baseManifestList", "deltaManifestList", _CHANGELOG)
 # Whose list it is, by which of its members, and how long it has to be.
@@ -114,6 +117,27 @@ class Snapshot:
         return member == _CHANGELOG and (self.kind == "tag" or self.id in tagged)
 
 
+# What was counted in some manifests, and which of them could not be read.
+Answer = tuple[Tally, list[tuple[int, DeltaCliError]]]
+
+
+@dataclass(frozen=True)
+class ManifestTask:
+    """Reads manifests, here or in another process."""
+
+    store: LogStore
+
+    def __call__(self, batch: Sequence[Manifest]) -> Answer:
+        tally = Tally()
+        failures: list[tuple[int, DeltaCliError]] = []
+        for position, one in enumerate(batch):
+            try:
+                tally.add(read_manifest(self.store, one))
+            except DeltaCliError as error:
+                failures.append((position, error))
+        return tally, failures
+
+
 class ReferenceScan:
     """The search through a branch; it can be taken up again to find what came after it."""
 
@@ -132,8 +156,8 @@ class ReferenceScan:
             pass
         return self.found
 
-    @cached_property
-    def _store(self) -> Any:
+    @property
+    def _store(self) -> LogStore:
         return self.branch.store
 
     def _pass(self) -> bool:
@@ -190,7 +214,7 @@ class ReferenceScan:
     ) -> Iterator[tuple[tuple[str, str, Any], bytes | None]]:
         def read(one: tuple[str, str, Any]) -> bytes | None:
             try:
-                return bytes(self._store.read(one[1]))
+                return self._store.read(one[1])
             except FileMissing:
                 # It has expired since it was listed.
                 if self._is_there(one[1]):
@@ -241,21 +265,39 @@ class ReferenceScan:
             yield owner, found
 
     def _read_manifests(self, manifests: Sequence[tuple[Snapshot, Manifest]]) -> None:
-        def read(item: tuple[Snapshot, Manifest]) -> Tally:
-            owner, manifest = item
-            try:
-                return read_manifest(self._store, manifest)
-            except FileMissing:
-                if not self._is_there(owner.path):
-                    return Tally()
-                path = manifest_path(manifest.name)
-                raise _lost(path, owner, self._store.location) from None
-            except CorruptLog as error:
-                raise _needed(error, owner, self._store.location) from None
-
-        for done, tally in enumerate(self._map(read, manifests)):
-            self._report("reading manifests", done, len(manifests))
+        size = 1 if self._store.reads_are_remote else _BATCH
+        batches = [manifests[start : start + size] for start in range(0, len(manifests), size)]
+        for done, (batch, (tally, failure)) in enumerate(
+            zip(batches, self._work([[one for _, one in batch] for batch in batches]), strict=True)
+        ):
+            self._report("reading manifests", done * size, len(manifests))
             self.found.manifests.add(tally)
+            for position, error in failure:
+                self._judge(error, *batch[position])
+
+    def _judge(self, error: DeltaCliError, owner: Snapshot, manifest: Manifest) -> None:
+        """Raise the error of a manifest, unless its snapshot has expired meanwhile."""
+        if isinstance(error, FileMissing):
+            if self._is_there(owner.path):
+                raise _lost(manifest_path(manifest.name), owner, self._store.location)
+        elif isinstance(error, CorruptLog):
+            raise _needed(error, owner, self._store.location)
+        else:
+            raise error
+
+    def _work(self, batches: list[list[Manifest]]) -> Iterator[Answer]:
+        """The answer to each batch; many are shared with another process."""
+        task = ManifestTask(self._store)
+        if self._store.reads_are_remote or len(batches) < _MANY or not pays_off():
+            yield from self._map(task, batches)
+            return
+        helper = Helper(task)
+        try:
+            own = [None if helper.offer(batch) else task(batch) for batch in batches]
+            for answer in own:
+                yield helper.answer() if answer is None else answer
+        finally:
+            helper.close()
 
     def _map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Work on each item, in order, side by side where it waits for a network."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import DeltaCliError
+from deltacli.errors import CorruptLog, DeltaCliError
 from deltacli.operations.paimon_expire import ExpireWish, apply_expire, plan_expire
 from deltacli.paimon.table import Branch
 from deltacli.storage import LogStore
@@ -381,6 +381,25 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(plan.expired))
         assert expired == "1"
         peaks.append(int(peak))
     assert peaks[1] < peaks[0] * 1.2 + 4096
+
+
+def test_many_manifests_are_read_by_more_than_one(table: PaimonTable) -> None:
+    """What other processes find, and what they cannot read, counts as well."""
+    table.add_schemas(1000)
+    records = [table.manifest([(ADD, number)]) for number in range(700)]
+    name, size = table.manifest_list(records)
+    tree = table.snapshot(1, 999, [])
+    tree |= {"baseManifestList": name, "baseManifestListSize": size}
+    table.put("snapshot/snapshot-1", tree)
+    plan = plan_expire(Branch(table.store), ALL_AGES, NOW)
+    assert [one.id for one in plan.expired] == list(range(700, 999))
+    for number in (3, 650):
+        file = table.root / "manifest" / records[number]["_FILE_NAME"]
+        content = file.read_bytes()
+        file.write_bytes(content[:-20])
+        with pytest.raises(CorruptLog, match=f"{file.name} .*snapshot 1 needs it"):
+            plan_expire(Branch(table.store), ALL_AGES, NOW)
+        file.write_bytes(content)
 
 
 def test_a_running_clock_is_used(table: PaimonTable, deltacli: Deltacli) -> None:
