@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from deltacli.delta import json_text
-from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, Refused
+from deltacli.errors import Conflict, CorruptLog, DeltaCliError, FileMissing, Refused
 from deltacli.local.helper import Helper, pays_off
 from deltacli.paimon.manifests import Manifest, Tally, manifest_path, read_list, read_manifest
 from deltacli.paimon.table import Branch
@@ -22,6 +22,7 @@ _WINDOW = 256
 # So many manifests are read in one go, and from so many goes on by two processes.
 _BATCH = 32
 _MANY = 16
+_ATTEMPTS = 10
 _CHANGELOG = "changelogManifestList"
 _LISTS = ("baseManifestList", "deltaManifestList", _CHANGELOG)
 # Whose list it is, by which of its members, and how long it has to be.
@@ -138,23 +139,40 @@ class ManifestTask:
         return tally, failures
 
 
+class _Expired(Exception):
+    """A snapshot has gone while it was looked into."""
+
+
 class ReferenceScan:
     """The search through a branch; it can be taken up again to find what came after it."""
 
     def __init__(self, branch: Branch, on_progress: OnProgress | None = None):
         self.branch = branch
-        self.found = References()
         self._report = on_progress or (lambda what, done, total: None)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.found = References()
         self._seen: set[str] = set()
         self._read: set[str] = set()
         self._tagged: set[int] = set()
 
     def run(self) -> References:
         """Everything that is there now. Raises CorruptLog where it cannot be told."""
-        # What a writer adds meanwhile is found by looking again, until nothing is new.
-        while self._pass():
-            pass
-        return self.found
+        for _ in range(_ATTEMPTS):
+            try:
+                # What a writer adds meanwhile is found by looking again, until nothing is new.
+                while self._pass():
+                    pass
+                return self.found
+            except _Expired:
+                # Others may need what went with a snapshot: who does is found out anew.
+                self._begin()
+        raise Conflict(
+            f"snapshots of {self.branch.title} expire faster than they can be read",
+            hint="try again while nobody expires them",
+            location=self._store.location,
+        )
 
     @property
     def _store(self) -> LogStore:
@@ -162,7 +180,7 @@ class ReferenceScan:
 
     def _pass(self) -> bool:
         waiting = [one for one in self._listed() if one[1] not in self._seen]
-        snapshots = [one for one in self._load(waiting) if one is not None]
+        snapshots = list(self._load(waiting))
         self._tagged.update(one.id for one in snapshots if one.kind == "tag")
         lists: dict[str, ListPlace] = {}
         for one in snapshots:
@@ -194,7 +212,7 @@ class ReferenceScan:
             for number, path in self.branch.numbered(kind).items():
                 yield kind, path, number
 
-    def _load(self, waiting: Sequence[tuple[str, str, Any]]) -> Iterator[Snapshot | None]:
+    def _load(self, waiting: Sequence[tuple[str, str, Any]]) -> Iterator[Snapshot]:
         by_kind: dict[str, dict[Any, int]] = {
             "snapshot": self.found.snapshots,
             "changelog": self.found.changelogs,
@@ -203,30 +221,27 @@ class ReferenceScan:
         for done, ((kind, path, name), content) in enumerate(self._read_each(waiting)):
             self._report("reading snapshots", done, len(waiting))
             self._seen.add(path)
-            if content is None:
-                continue
             snapshot = parse_snapshot(content, kind, path, name)
             by_kind[kind][name] = snapshot.schema_id
             yield snapshot
 
     def _read_each(
         self, waiting: Sequence[tuple[str, str, Any]]
-    ) -> Iterator[tuple[tuple[str, str, Any], bytes | None]]:
-        def read(one: tuple[str, str, Any]) -> bytes | None:
+    ) -> Iterator[tuple[tuple[str, str, Any], bytes]]:
+        def read(one: tuple[str, str, Any]) -> bytes:
             try:
                 return self._store.read(one[1])
             except FileMissing:
-                # It has expired since it was listed.
-                if self._is_there(one[1]):
-                    raise
-                return None
+                self._check_is_there(one[1])
+                raise
 
         return zip(waiting, self._map(read, waiting), strict=True)
 
-    def _is_there(self, path: str) -> bool:
-        """Whether a file that could not be found is still listed."""
+    def _check_is_there(self, path: str) -> None:
+        """Raise _Expired for a snapshot that is not listed any more."""
         folder, _, name = path.rpartition("/")
-        return any(one.name == name for one in self._store.list_from(folder, name))
+        if not any(one.name == name for one in self._store.list_from(folder, name)):
+            raise _Expired
 
     def _read_statistics(self, snapshot: Snapshot, name: str) -> None:
         if name in self.found.statistics:
@@ -237,8 +252,9 @@ class ReferenceScan:
         try:
             content = self._store.read(path)
         except FileMissing:
-            if snapshot.may_miss("statistics", self._tagged) or not self._is_there(snapshot.path):
+            if snapshot.may_miss("statistics", self._tagged):
                 return
+            self._check_is_there(snapshot.path)
             raise _lost(path, snapshot, self._store.location) from None
         self.found.statistics[name] = _integer(_document(content, path), "schemaId", path)
 
@@ -253,8 +269,9 @@ class ReferenceScan:
             try:
                 return list(read_list(self._store, name, size, tally)), tally
             except FileMissing:
-                if owner.may_miss(member, self._tagged) or not self._is_there(owner.path):
+                if owner.may_miss(member, self._tagged):
                     return [], Tally()
+                self._check_is_there(owner.path)
                 raise _lost(manifest_path(name), owner, self._store.location) from None
             except CorruptLog as error:
                 raise _needed(error, owner, self._store.location) from None
@@ -276,14 +293,13 @@ class ReferenceScan:
                 self._judge(error, *batch[position])
 
     def _judge(self, error: DeltaCliError, owner: Snapshot, manifest: Manifest) -> None:
-        """Raise the error of a manifest, unless its snapshot has expired meanwhile."""
+        """Raise the error of a manifest with the snapshot that needs it."""
         if isinstance(error, FileMissing):
-            if self._is_there(owner.path):
-                raise _lost(manifest_path(manifest.name), owner, self._store.location)
-        elif isinstance(error, CorruptLog):
+            self._check_is_there(owner.path)
+            raise _lost(manifest_path(manifest.name), owner, self._store.location)
+        if isinstance(error, CorruptLog):
             raise _needed(error, owner, self._store.location)
-        else:
-            raise error
+        raise error
 
     def _work(self, batches: list[list[Manifest]]) -> Iterator[Answer]:
         """The answer to each batch; many are shared with another process."""

@@ -14,7 +14,7 @@ from deltacli.storage import Entry, LogStore, read_all
 MAIN = "main"
 _VERSION = re.compile(r"schema-(0|[1-9][0-9]{0,18})")
 _BRANCH = "branch-"
-_NUMBERED = re.compile(r"(?:snapshot|changelog)-([0-9]{1,19})")
+_NUMBERED = re.compile(r"(?:snapshot|changelog)-(0|[1-9][0-9]{0,18})")
 
 
 @dataclass(frozen=True, slots=True)
