@@ -15,7 +15,8 @@ from deltacli.errors import AlreadyExists, Busy, Conflict, CorruptLog, Refused, 
 from deltacli.operations.paimon_describe import DIFF_FIELDS, difference_row
 from deltacli.operations.records import Document, Listing, Report
 from deltacli.paimon.book import BOOK, ENFORCED
-from deltacli.paimon.changes import Change, is_same, next_schema
+from deltacli.paimon.change import Change
+from deltacli.paimon.changes import is_same, next_schema
 from deltacli.paimon.differences import Difference, differences
 from deltacli.paimon.schema_file import NEWEST_VERSION, TableSchema, schema_text
 from deltacli.paimon.subjects import Schema
@@ -103,9 +104,7 @@ def plan_alter(branch: Branch, wish: Wish, now_ms: int) -> AlterPlan:
             hint="use a newer deltacli",
             location=location,
         )
-    new, at = next_schema(
-        old, list(wish.changes), has_snapshots=branch.has_snapshots(), now_ms=now_ms
-    )
+    new, at = next_schema(old, wish.changes, has_snapshots=branch.has_snapshots(), now_ms=now_ms)
     if is_same(old, new):
         return AlterPlan(branch, old, None, notes=at.notes)
     remarks = _check(branch, old, new)

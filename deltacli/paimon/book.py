@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from deltacli.checking.book import RuleBook
-from deltacli.paimon.rules import columns, files, history, options, references, storage, types
+from deltacli.paimon.rules import (
+    columns,
+    files,
+    history,
+    merging,
+    options,
+    references,
+    storage,
+    types,
+)
 
 BOOK = RuleBook(
     {
@@ -15,7 +24,7 @@ BOOK = RuleBook(
         "PMR": "Paimon: what needs which version",
         "RUN": "the checks themselves",
     },
-    (columns, files, history, options, references, storage, types),
+    (columns, files, history, merging, options, references, storage, types),
 )
 # What Paimon itself refuses when a table is made or changed.
 ENFORCED = ("PMS", "PMO")

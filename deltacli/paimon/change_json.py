@@ -8,25 +8,22 @@ from typing import Any
 
 from deltacli.delta import json_text
 from deltacli.errors import UsageError
-from deltacli.paimon.changes import (
+from deltacli.paimon.change import Change
+from deltacli.paimon.column_changes import (
     AddColumn,
-    Change,
     DropColumn,
-    DropPrimaryKey,
     Move,
     MoveColumn,
-    Path,
     Place,
-    RemoveOption,
     RenameColumn,
-    SetOption,
     UpdateColumnComment,
-    UpdateComment,
     UpdateDefault,
     UpdateNullability,
     UpdateType,
 )
+from deltacli.paimon.field_paths import Path
 from deltacli.paimon.schema_file import parse_type
+from deltacli.paimon.table_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from deltacli.paimon.types import Array, BadType, DataType, Map, Multiset, Row, as_nullable
 
 Tree = Mapping[str, Any]

@@ -5,24 +5,21 @@ from __future__ import annotations
 import re
 
 from deltacli.errors import UsageError
-from deltacli.paimon.changes import (
+from deltacli.paimon.change import Change
+from deltacli.paimon.column_changes import (
     AddColumn,
-    Change,
     DropColumn,
-    DropPrimaryKey,
     Move,
     MoveColumn,
-    Path,
     Place,
-    RemoveOption,
     RenameColumn,
-    SetOption,
     UpdateColumnComment,
-    UpdateComment,
     UpdateDefault,
     UpdateNullability,
     UpdateType,
 )
+from deltacli.paimon.field_paths import Path
+from deltacli.paimon.table_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from deltacli.paimon.type_text import Kind, SqlTypeParser, Token, Tokens
 from deltacli.paimon.types import BadType, DataType
 

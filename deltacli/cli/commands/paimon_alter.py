@@ -11,7 +11,7 @@ from deltacli.cli.paimon import BranchOpt, PaimonArg, open_branch
 from deltacli.cli.session import Session
 
 if TYPE_CHECKING:
-    from deltacli.paimon.changes import Change
+    from deltacli.paimon.change import Change
 
 EXAMPLES = (
     ("deltacli paimon alter ./orders 'add column note STRING after id' --dry-run", "the plan"),

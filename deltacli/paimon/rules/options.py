@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from deltacli.checking.model import ERROR, WARNING, Finding, rule
-from deltacli.paimon.options import columns_of
 from deltacli.paimon.subjects import Schema
-from deltacli.paimon.types import Array, DataType, Map, Row, contains_root
+from deltacli.paimon.types import Array, DataType, Map, contains_root
 
 _NESTED = frozenset(("ARRAY", "MULTISET", "MAP", "ROW"))
-_AGGREGATIONS = frozenset((
-    "bool_and", "bool_or", "collect", "first_non_null_value", "first_not_null_value",
-    "first_value", "hll_sketch", "last_non_null_value", "last_value", "listagg", "max",
-    "merge_map", "merge_map_with_keytime", "min", "nested_partial_update", "nested_update",
-    "primary-key", "product", "rbm32", "rbm64", "sum", "theta_sketch",
-))  # fmt: skip
 
 
-def _missing(one: Schema, names: Iterable[str]) -> Iterator[str]:
+def missing_columns(one: Schema, names: Iterable[str]) -> Iterator[str]:
+    """The names that are no columns of the schema, each once."""
     return (name for name in dict.fromkeys(names) if name not in one.schema.by_name)
 
 
@@ -58,7 +52,7 @@ def bucket_key_fits(one: Schema) -> Iterator[Finding]:
     """
     schema, bucket = one.schema, one.options["bucket"]
     keys = one.options.columns("bucket-key")
-    for name in _missing(one, keys):
+    for name in missing_columns(one, keys):
         yield Finding(f"bucket-key column {name!r} does not exist")
     for name in keys:
         if name in schema.partition_keys:
@@ -74,90 +68,6 @@ def bucket_key_fits(one: Schema) -> Iterator[Finding]:
     is_first = bucket == 1 and schema.version <= 1
     if bucket > 0 and not schema.primary_keys and not keys and not is_first:
         yield Finding(f"an append table with bucket = {bucket} needs a bucket-key")
-
-
-@rule("PMO004", ERROR, "sequence.field names columns that order rows", of=Schema)
-def sequence_field_fits(one: Schema) -> Iterator[Finding]:
-    """`sequence.field` names columns, each once, none of them aggregated.
-
-    Why: Paimon refuses the table.
-    Fix: set the option to columns that are there, or remove it.
-    """
-    schema, names = one.schema, one.options.sequence_fields()
-    for name in _missing(one, names):
-        yield Finding(f"sequence.field column {name!r} does not exist")
-    for name in dict.fromkeys(names):
-        if f"fields.{name}.aggregate-function" in one.options.texts:
-            yield Finding(f"sequence.field {name} is aggregated")
-        if names.count(name) > 1:
-            yield Finding(f"sequence.field names {name} twice")
-    if names and one.options["merge-engine"] == "first-row":
-        yield Finding("sequence.field does not go with merge-engine first-row")
-    crosses = schema.primary_keys and not set(schema.partition_keys) <= set(schema.primary_keys)
-    if names and crosses:
-        yield Finding(
-            "sequence.field needs a primary key with all partition keys: "
-            f"{', '.join(schema.partition_keys)}"
-        )
-
-
-@rule("PMO005", ERROR, "fields.… options name columns", of=Schema)
-def fields_options_name_columns(one: Schema) -> Iterator[Finding]:
-    """The columns in the keys and values of `fields.<columns>.…` exist.
-
-    Why: Paimon refuses the table.
-    Fix: set the option for the column's new name, or remove it.
-    """
-    for key, value in one.options.texts.items():
-        names = columns_of(key)
-        if names is None:
-            continue
-        for name in _missing(one, names):
-            yield Finding(f"{key} names the column {name!r}, which does not exist")
-        parts = key.split(".")
-        column = one.schema.by_name.get(parts[1]) if len(parts) > 3 else None
-        if column is not None and isinstance(column.type, Row):
-            yield Finding(f"{key}: options of nested fields are not read by Paimon")
-        if key.endswith(".sequence-group"):
-            yield from _sequence_group(one, key, value)
-    _, ordered = _groups(one)
-    if one.options["merge-engine"] == "partial-update":
-        for name in dict.fromkeys(ordered):
-            if ordered.count(name) > 1:
-                yield Finding(f"{name} is in more than one sequence-group")
-
-
-def _sequence_group(one: Schema, key: str, value: str) -> Iterator[Finding]:
-    if one.options["merge-engine"] != "partial-update" or not one.schema.primary_keys:
-        return
-    for name in _missing(one, value.split(",")):
-        yield Finding(f"{key} names the column {name!r}, which does not exist")
-    for name in (*value.split(","), *key.split(".")[1].split(",")):
-        if name in one.schema.primary_keys:
-            yield Finding(f"{key} names {name} of the primary key")
-
-
-@rule("PMO006", ERROR, "changelog-producer fits the table", of=Schema)
-def changelog_producer_fits(one: Schema) -> Iterator[Finding]:
-    """A changelog is produced for tables with a primary key, by a way that their engine has.
-
-    Why: Paimon refuses the table.
-    Fix: set `changelog-producer` to one that fits, or remove it.
-    """
-    options, producer = one.options, one.options["changelog-producer"]
-    if producer != "none" and not one.schema.primary_keys:
-        yield Finding(f"changelog-producer {producer} needs a primary key")
-    if options["merge-engine"] == "first-row" and producer not in ("none", "lookup"):
-        yield Finding(f"changelog-producer {producer} does not go with merge-engine first-row")
-    if options["deletion-vectors.enabled"] and producer == "full-compaction":
-        yield Finding(f"changelog-producer {producer} does not go with deletion vectors")
-    if options["full-compaction.delta-commits"] is not None and producer == "lookup":
-        yield Finding("full-compaction.delta-commits does not go with changelog-producer lookup")
-    if options["streaming-read-overwrite"]:
-        if producer in ("full-compaction", "lookup"):
-            yield Finding(f"streaming-read-overwrite does not go with {producer}")
-        if not one.schema.primary_keys:
-            yield Finding("streaming-read-overwrite needs a primary key")
 
 
 @rule("PMO007", ERROR, "At least as many versions are kept as at most", of=Schema)
@@ -303,7 +213,6 @@ def options_go_together(one: Schema) -> Iterator[Finding]:
             deletes and engine == "first-row" and not clusters,
             "deletion vectors do not go with merge-engine first-row",
         ),
-        *_partial_update(one),
         (ordered and not keys, "sequence.snapshot-ordering needs a primary key"),
         (
             ordered and options.trimmed_columns("sequence.field"),
@@ -365,33 +274,6 @@ def options_go_together(one: Schema) -> Iterator[Finding]:
     for holds, message in checks:
         if holds:
             yield Finding(message)
-
-
-def _partial_update(one: Schema) -> tuple[tuple[bool, str], ...]:
-    options = one.options
-    if options["merge-engine"] != "partial-update" or not one.schema.primary_keys:
-        return ()
-    removes = options["partial-update.remove-record-on-delete"]
-    group = options["partial-update.remove-record-on-sequence-group"]
-    ordering, _ = _groups(one)
-    return (
-        (
-            removes and options["ignore-delete"],
-            "partial-update.remove-record-on-delete does not go with ignore-delete",
-        ),
-        (
-            removes and bool(ordering),
-            "partial-update.remove-record-on-delete does not go with sequence-group",
-        ),
-        (
-            group is not None and options["ignore-delete"],
-            "partial-update.remove-record-on-sequence-group does not go with ignore-delete",
-        ),
-        (
-            group is not None and not set(group.split(",")) <= set(ordering),
-            "partial-update.remove-record-on-sequence-group names columns of no sequence-group",
-        ),
-    )
 
 
 _START = (
@@ -476,46 +358,6 @@ def keys_stand_in_their_lists(one: Schema) -> Iterator[Finding]:
     ):
         if option in one.options.texts and not keys:
             yield Finding(f"{option} belongs in {member}, not in options")
-
-
-@rule("PMO013", ERROR, "Aggregations are known", of=Schema)
-def aggregations_are_known(one: Schema) -> Iterator[Finding]:
-    """Each aggregate function is one of Paimon's.
-
-    Why: Paimon refuses the table.
-    Fix: set another function for the column.
-    """
-    if not one.schema.primary_keys or one.options["merge-engine"] in ("deduplicate", "first-row"):
-        return
-    for key, name in one.options.texts.items():
-        is_function = key.startswith("fields.") and key.endswith("aggregate-function")
-        if is_function and name not in _AGGREGATIONS:
-            yield Finding(f"{key} = {name}: there is no such aggregation")
-    if one.options["merge-engine"] == "partial-update":
-        yield from _without_group(one)
-
-
-def _without_group(one: Schema) -> Iterator[Finding]:
-    """Columns that partial updates aggregate although nothing orders them."""
-    texts = one.options.texts
-    default = texts.get("fields.default-aggregate-function")
-    ordering, ordered = _groups(one)
-    free = {*one.schema.primary_keys, *ordering, *ordered}
-    for name in one.schema.names:
-        function = texts.get(f"fields.{name}.aggregate-function", default)
-        if name not in free and function not in (None, "last_non_null_value"):
-            yield Finding(f"{name} is aggregated by {function}, and no sequence-group has it")
-
-
-def _groups(one: Schema) -> tuple[list[str], list[str]]:
-    """The columns that order others, and those others, over all groups."""
-    ordering: list[str] = []
-    ordered: list[str] = []
-    for key, value in one.options.texts.items():
-        if key.startswith("fields.") and key.endswith(".sequence-group"):
-            ordering += columns_of(key) or []
-            ordered += value.split(",")
-    return ordering, ordered
 
 
 @rule("PMO014", ERROR, "Branches that options name are there", of=Schema)
