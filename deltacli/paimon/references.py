@@ -13,7 +13,7 @@ from deltacli.delta import json_text
 from deltacli.errors import Conflict, CorruptLog, DeltaCliError, FileMissing, Refused
 from deltacli.local.helper import Helper, pays_off
 from deltacli.paimon.manifests import Manifest, Tally, manifest_path, read_list, read_manifest
-from deltacli.paimon.table import Branch
+from deltacli.paimon.table import Branch, SnapshotFile, is_listed
 from deltacli.storage import READ_THREADS, LogStore
 
 OnProgress = Callable[[str, int, int], None]
@@ -35,9 +35,9 @@ R = TypeVar("R")
 class References:
     """What names which schema id, in one branch."""
 
-    snapshots: dict[int, int] = field(default_factory=dict)
+    snapshots: dict[str, int] = field(default_factory=dict)
     tags: dict[str, int] = field(default_factory=dict)
-    changelogs: dict[int, int] = field(default_factory=dict)
+    changelogs: dict[str, int] = field(default_factory=dict)
     statistics: dict[str, int] = field(default_factory=dict)
     manifests: Tally = field(default_factory=Tally)
 
@@ -56,9 +56,9 @@ class References:
     def of(self, schema_id: int) -> dict[str, Any]:
         """What names one schema id."""
         return {
-            "snapshots": _names(self.snapshots, schema_id),
+            "snapshots": _numbers(self.snapshots, schema_id),
             "tags": _names(self.tags, schema_id),
-            "changelogs": _names(self.changelogs, schema_id),
+            "changelogs": _numbers(self.changelogs, schema_id),
             "statistics": _names(self.statistics, schema_id),
             "addEntries": self.manifests.adds[schema_id],
             "deleteEntries": self.manifests.deletes[schema_id],
@@ -74,7 +74,8 @@ class References:
             ("changelog", "changelogs", self.changelogs),
             ("statistics", "statistics", self.statistics),
         ):
-            names = _names(by_name, schema_id)
+            is_numbered = one in ("snapshot", "changelog")
+            names = (_numbers if is_numbered else _names)(by_name, schema_id)
             if len(names) > 3:
                 found.append(f"{len(names):,} {many}")
             elif names:
@@ -85,8 +86,12 @@ class References:
         return found
 
 
-def _names(by_name: Mapping[Any, int], schema_id: int) -> list[Any]:
+def _names(by_name: Mapping[str, int], schema_id: int) -> list[str]:
     return [name for name, one in by_name.items() if one == schema_id]
+
+
+def _numbers(by_name: Mapping[str, int], schema_id: int) -> list[int]:
+    return sorted(map(int, _names(by_name, schema_id)))
 
 
 @dataclass(frozen=True)
@@ -94,13 +99,15 @@ class Snapshot:
     """A snapshot, or a copy of one in a tag or a changelog."""
 
     kind: str
-    name: Any
+    name: str
     path: str
     id: int
     schema_id: int
     # Lists of manifests by the members that name them, with the sizes that are told.
     lists: Mapping[str, tuple[str, int | None]]
     statistics: str | None
+    # Which of the lists have something in them.
+    filled: Mapping[str, bool]
 
     @property
     def title(self) -> str:
@@ -153,7 +160,7 @@ class ReferenceScan:
 
     def _begin(self) -> None:
         self.found = References()
-        self._seen: set[str] = set()
+        self._seen: set[SnapshotFile] = set()
         self._read: set[str] = set()
         self._tagged: set[int] = set()
 
@@ -179,7 +186,8 @@ class ReferenceScan:
         return self.branch.store
 
     def _pass(self) -> bool:
-        waiting = [one for one in self._listed() if one[1] not in self._seen]
+        # One that was written over is another one: tags can be moved, snapshots rolled back.
+        waiting = [one for one in self.branch.snapshots() if one not in self._seen]
         snapshots = list(self._load(waiting))
         self._tagged.update(one.id for one in snapshots if one.kind == "tag")
         lists: dict[str, ListPlace] = {}
@@ -204,43 +212,31 @@ class ReferenceScan:
 
     # -- snapshots -----------------------------------------------------------------------
 
-    def _listed(self) -> Iterator[tuple[str, str, Any]]:
-        """What there is: its kind, its path, its name."""
-        for name, path in self.branch.tags().items():
-            yield "tag", path, name
-        for kind in ("snapshot", "changelog"):
-            for number, path in self.branch.numbered(kind).items():
-                yield kind, path, number
-
-    def _load(self, waiting: Sequence[tuple[str, str, Any]]) -> Iterator[Snapshot]:
-        by_kind: dict[str, dict[Any, int]] = {
+    def _load(self, waiting: Sequence[SnapshotFile]) -> Iterator[Snapshot]:
+        named: dict[str, dict[str, int]] = {
             "snapshot": self.found.snapshots,
             "changelog": self.found.changelogs,
             "tag": self.found.tags,
         }
-        for done, ((kind, path, name), content) in enumerate(self._read_each(waiting)):
+        for done, (one, content) in enumerate(
+            zip(waiting, self._map(self._read_file, waiting), strict=True)
+        ):
             self._report("reading snapshots", done, len(waiting))
-            self._seen.add(path)
-            snapshot = parse_snapshot(content, kind, path, name)
-            by_kind[kind][name] = snapshot.schema_id
+            snapshot = parse_snapshot(content, one)
+            named[one.kind][one.name] = snapshot.schema_id
+            self._seen.add(one)
             yield snapshot
 
-    def _read_each(
-        self, waiting: Sequence[tuple[str, str, Any]]
-    ) -> Iterator[tuple[tuple[str, str, Any], bytes]]:
-        def read(one: tuple[str, str, Any]) -> bytes:
-            try:
-                return self._store.read(one[1])
-            except FileMissing:
-                self._check_is_there(one[1])
-                raise
-
-        return zip(waiting, self._map(read, waiting), strict=True)
+    def _read_file(self, one: SnapshotFile) -> bytes:
+        try:
+            return self._store.read(one.path)
+        except FileMissing:
+            self._check_is_there(one.path)
+            raise
 
     def _check_is_there(self, path: str) -> None:
         """Raise _Expired for a snapshot that is not listed any more."""
-        folder, _, name = path.rpartition("/")
-        if not any(one.name == name for one in self._store.list_from(folder, name)):
+        if not is_listed(self._store, path):
             raise _Expired
 
     def _read_statistics(self, snapshot: Snapshot, name: str) -> None:
@@ -267,7 +263,11 @@ class ReferenceScan:
             name, (owner, member, size) = item
             tally = Tally()
             try:
-                return list(read_list(self._store, name, size, tally)), tally
+                found = list(read_list(self._store, name, size, tally))
+                if not found and size is None and owner.filled.get(member):
+                    # Nothing else tells a list that was cut from an empty one.
+                    raise CorruptLog(f"{manifest_path(name)} is empty, but there are rows")
+                return found, tally
             except FileMissing:
                 if owner.may_miss(member, self._tagged):
                     return [], Tally()
@@ -328,8 +328,9 @@ class ReferenceScan:
                 yield from pool.map(work, waiting[start : start + _WINDOW])
 
 
-def parse_snapshot(content: bytes, kind: str, path: str, name: Any) -> Snapshot:
+def parse_snapshot(content: bytes, file: SnapshotFile) -> Snapshot:
     """What a snapshot's JSON refers to. Raises CorruptLog, or Refused for a newer format."""
+    path = file.path
     tree = _document(content, path)
     version = tree.get("version")
     if version is not None and (type(version) is not int or version > _NEWEST_SNAPSHOT_VERSION):
@@ -350,14 +351,23 @@ def parse_snapshot(content: bytes, kind: str, path: str, name: Any) -> Snapshot:
     if statistics is not None and not isinstance(statistics, str):
         raise CorruptLog(f"{path} cannot be read: member statistics is no name")
     return Snapshot(
-        kind,
-        name,
+        file.kind,
+        file.name,
         path,
         _integer(tree, "id", path),
         _integer(tree, "schemaId", path),
         lists,
         statistics,
+        _filled(tree),
     )
+
+
+def _filled(tree: Mapping[str, Any]) -> Mapping[str, bool]:
+    """Which lists cannot be empty, by the numbers of rows that the snapshot tells."""
+    total, delta = tree.get("totalRecordCount"), tree.get("deltaRecordCount")
+    if type(total) is not int or type(delta) is not int:
+        return {}
+    return {"baseManifestList": total > delta, "deltaManifestList": delta != 0}
 
 
 def _document(content: bytes, path: str) -> Mapping[str, Any]:

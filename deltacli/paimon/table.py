@@ -14,7 +14,13 @@ from deltacli.storage import Entry, LogStore, read_all
 MAIN = "main"
 _VERSION = re.compile(r"schema-(0|[1-9][0-9]{0,18})")
 _BRANCH = "branch-"
-_NUMBERED = re.compile(r"(?:snapshot|changelog)-(0|[1-9][0-9]{0,18})")
+# Folders of snapshots and of copies of them, and the names in them.
+_KINDS = {
+    # Paimon marks tags that are complete in a folder beside them.
+    "tag": re.compile(r"tag-(?!success-file$)(.+)"),
+    "snapshot": re.compile(r"snapshot-(0|[1-9][0-9]{0,18})"),
+    "changelog": re.compile(r"changelog-(0|[1-9][0-9]{0,18})"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +28,17 @@ class SchemaEntry:
     """A schema file as it is listed."""
 
     id: int
+    path: str
+    size: int
+    modified_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFile:
+    """A snapshot, or a copy of one in a tag or a changelog, as it is listed."""
+
+    kind: str
+    name: str
     path: str
     size: int
     modified_ms: int | None
@@ -47,31 +64,41 @@ class Branch:
         return location if self.name == MAIN else f"{location} (branch {self.name})"
 
     def entries(self, folder: str) -> list[Entry]:
-        """What lies in one of the branch's folders; nothing if there is no such folder."""
+        """What lies in one of the branch's folders; nothing if there is no such folder.
+
+        Raises CorruptLog for something of that name that is no folder, such as a broken link.
+        """
+        path = self.path(folder)
         try:
-            return list(self.store.list_from(self.path(folder)))
+            return list(self.store.list_from(path))
         except FileMissing:
+            if is_listed(self.store, path):
+                raise CorruptLog(
+                    f"{path} is there and cannot be listed",
+                    hint="it should be a folder; is something not mounted?",
+                    location=self.store.location,
+                ) from None
             return []
 
-    def numbered(self, folder: str) -> dict[int, str]:
-        """The paths of `snapshot-N` or `changelog-N`, by their numbers."""
-        found = {}
-        for entry in self.entries(folder):
-            match = _NUMBERED.fullmatch(entry.name)
-            if match and not entry.is_folder:
-                found[int(match[1])] = self.path(f"{folder}/{entry.name}")
-        return dict(sorted(found.items()))
+    def snapshots(self) -> Iterator[SnapshotFile]:
+        """The files of tags, snapshots and changelogs.
 
-    def tags(self) -> dict[str, str]:
-        """The paths of tags by their names. `tag-success-file` may be a folder."""
-        return {
-            entry.name.removeprefix("tag-"): self.path(f"tag/{entry.name}")
-            for entry in self.entries("tag")
-            if entry.name.startswith("tag-") and not entry.is_folder
-        }
+        Raises CorruptLog for a folder that is called as one of them.
+        """
+        for kind, pattern in _KINDS.items():
+            for entry in self.entries(kind):
+                match = pattern.fullmatch(entry.name)
+                if match is None:
+                    continue
+                path = self.path(f"{kind}/{entry.name}")
+                if entry.is_folder:
+                    raise CorruptLog(
+                        f"{path} is a folder", hint="move it away", location=self.store.location
+                    )
+                yield SnapshotFile(kind, match[1], path, entry.size, entry.modified_ms)
 
     def has_snapshots(self) -> bool:
-        return bool(self.numbered("snapshot"))
+        return any(one.kind == "snapshot" for one in self.snapshots())
 
 
 @dataclass(frozen=True)
@@ -89,6 +116,16 @@ class SchemaListing:
     @property
     def newest(self) -> int:
         return self.entries[-1].id
+
+
+def is_listed(store: LogStore, path: str) -> bool:
+    """Whether the folder above has something of a name, whatever it is."""
+    folder, _, name = path.rpartition("/")
+    try:
+        first = next(iter(store.list_from(folder, name)), None)
+    except FileMissing:
+        return False
+    return first is not None and first.name == name
 
 
 def branch_names(store: LogStore) -> list[str]:
