@@ -6,24 +6,34 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from deltacli.checking.model import Severity
-from deltacli.checking.tally import Found, Rules, Tally
+from deltacli.checking.tally import Found
 from deltacli.errors import AlreadyExists, Busy, Conflict, CorruptLog, Refused, StorageError
 from deltacli.operations.paimon_describe import DIFF_FIELDS, difference_row
 from deltacli.operations.records import Document, Listing, Report
-from deltacli.paimon.book import BOOK, ENFORCED
+from deltacli.paimon.book import ENFORCED
 from deltacli.paimon.change import Change
 from deltacli.paimon.changes import is_same, next_schema
+from deltacli.paimon.check import findings_of
 from deltacli.paimon.differences import Difference, differences
-from deltacli.paimon.schema_file import NEWEST_VERSION, TableSchema, schema_text
-from deltacli.paimon.subjects import Schema
-from deltacli.paimon.table import Branch, branch_names, list_schemas, load_schema
+from deltacli.paimon.schema_file import NEWEST_VERSION, BadSchema, TableSchema, schema_text
+from deltacli.paimon.table import (
+    Branch,
+    SchemaListing,
+    branch_names,
+    list_schemas,
+    load_schema,
+    read_schemas,
+)
+from deltacli.paimon.types import walk_fields
 from deltacli.storage import prove_put_if_absent
 
 _ATTEMPTS = 15
+# Paimon reads ids of schemas as integers of 32 bits.
+_LAST_ID = 2**31 - 1
 _METASTORE = (
     "only the file is changed: if a metastore such as Hive or a REST catalog keeps this table, "
     "it goes on with its own copy (--filesystem-catalog says that there is none)"
@@ -51,6 +61,7 @@ class AlterPlan:
     losses: Sequence[str] = ()
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
+    content: bytes = field(default=b"", repr=False)
 
     @property
     def changes_anything(self) -> bool:
@@ -98,6 +109,10 @@ def plan_alter(branch: Branch, wish: Wish, now_ms: int) -> AlterPlan:
             hint="restore the file that belongs there",
             location=location,
         )
+    if old.id >= _LAST_ID:
+        raise Refused(
+            f"there is no id after {old.id}", hint="make the table anew", location=location
+        )
     if old.version > NEWEST_VERSION:
         raise Refused(
             f"the newest schema has the format {old.version}, which deltacli does not write",
@@ -107,7 +122,9 @@ def plan_alter(branch: Branch, wish: Wish, now_ms: int) -> AlterPlan:
     new, at = next_schema(old, wish.changes, has_snapshots=branch.has_snapshots(), now_ms=now_ms)
     if is_same(old, new):
         return AlterPlan(branch, old, None, notes=at.notes)
+    _check_ids(listing, old, new)
     remarks = _check(branch, old, new)
+    content = written(new, location)
     if at.losses and not wish.allows_lossy:
         raise Refused(
             f"values can be lost: {'; '.join(at.losses)}",
@@ -122,16 +139,47 @@ def plan_alter(branch: Branch, wish: Wish, now_ms: int) -> AlterPlan:
             f"the file is of the format {NEWEST_VERSION}, with what held before of itself spelled "
             "out"
         )
-    return AlterPlan(branch, old, new, differences(old, new), at.losses, at.notes, warnings)
+    return AlterPlan(
+        branch, old, new, differences(old, new), at.losses, at.notes, warnings, content
+    )
+
+
+def _check_ids(listing: SchemaListing, old: TableSchema, new: TableSchema) -> None:
+    """Raise Refused if an id that is given to a new column was another's before."""
+    given = range(old.highest_field_id + 1, new.highest_field_id + 1)
+    for entry, schema in read_schemas(listing) if given else ():
+        if isinstance(schema, BadSchema):
+            continue
+        used = [one for _, one in walk_fields(schema.fields) if one.id in given]
+        if used:
+            raise Refused(
+                f"the new column would get the id {used[0].id}, which is that of {used[0].name} in "
+                f"schema {entry.id}: highestFieldId is too low",
+                hint="the values of the other column would come to life in it; "
+                "`deltacli paimon validate` shows what is wrong",
+                location=listing.branch.store.location,
+            )
+
+
+def written(schema: TableSchema, location: str) -> bytes:
+    """The content of a new schema file. Raises Refused if nobody could read it."""
+    try:
+        return schema_text(schema)
+    except BadSchema as error:
+        raise Refused(
+            f"the result could not be read again: {error}",
+            hint="write names and texts in UTF-8",
+            location=location,
+        ) from None
 
 
 def _check(branch: Branch, old: TableSchema, new: TableSchema) -> list[str]:
     """Raise Refused for what Paimon refuses, or what is worse than it was; else the warnings."""
     branches = tuple(branch_names(branch.store))
-    before = Counter(one.rule.id for one in _findings(old, branches))
+    before = Counter(one.rule.id for one in findings_of(old, branches))
     seen: Counter[str] = Counter()
     warnings = []
-    for one in _findings(new, branches):
+    for one in findings_of(new, branches):
         seen[one.rule.id] += 1
         is_error = one.rule.severity is Severity.ERROR
         is_new = seen[one.rule.id] > before[one.rule.id]
@@ -142,25 +190,12 @@ def _check(branch: Branch, old: TableSchema, new: TableSchema) -> list[str]:
     return warnings
 
 
-def check_schema(schema: TableSchema, location: str) -> None:
-    """Raise Refused for a new table's schema that breaks a rule."""
-    for one in _findings(schema, ()):
-        if one.rule.severity is Severity.ERROR:
-            raise _not_taken(one, location)
-
-
 def _not_taken(one: Found, location: str) -> Refused:
     return Refused(
         f"Paimon would not take the result: {one.finding.message}",
         hint=f"`deltacli validate --explain {one.rule.id}` tells more",
         location=location,
     )
-
-
-def _findings(schema: TableSchema, branches: tuple[str, ...]) -> list[Found]:
-    tally = Tally(None)
-    Rules(BOOK.rules, tally).apply(Schema("", schema.id, schema, branches))
-    return list(tally.found())
 
 
 def apply_alter(
@@ -178,7 +213,7 @@ def apply_alter(
     prove_put_if_absent(store, plan.branch.path("schema"))
     shown = plan.differences
     for attempt in range(_ATTEMPTS):
-        if plan.new is None or _put(plan, schema_text(plan.new)):
+        if plan.new is None or _put(plan, plan.content):
             return plan
         pause(random.uniform(0, min(0.02 * 2**attempt, 1.0)))
         plan = plan_alter(plan.branch, wish, now_ms())

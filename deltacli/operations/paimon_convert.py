@@ -7,21 +7,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from deltacli.checking.model import Severity
 from deltacli.delta import json_text
 from deltacli.delta.actions import Protocol
 from deltacli.delta.paths import commit_path
 from deltacli.delta.schema import type_tree
 from deltacli.delta.snapshot import Snapshot
 from deltacli.errors import AlreadyExists, Conflict, FileMissing, Refused
-from deltacli.operations.describe import clustering_columns
-from deltacli.operations.paimon_alter import check_schema
+from deltacli.operations.describe import clustering_columns, schema_lines
+from deltacli.operations.paimon_alter import written
+from deltacli.operations.paimon_describe import column_lines
 from deltacli.operations.records import Document
+from deltacli.paimon.check import findings_of
 from deltacli.paimon.from_delta import from_delta
 from deltacli.paimon.losses import Losses
-from deltacli.paimon.schema_file import TableSchema, schema_text, schema_tree
-from deltacli.paimon.table import SchemaListing, load_schema, read_schemas
+from deltacli.paimon.schema_file import TableSchema, schema_tree
+from deltacli.paimon.table import SchemaListing, is_listed, load_schema, read_schemas
 from deltacli.paimon.to_delta import ColumnMapping, DeltaTable, to_delta
 from deltacli.storage import LogStore, prove_put_if_absent
+
+# Flaws that Delta tables cannot have, either.
+_BREAKS_DELTA = frozenset(("PMT002", "PMT004", "PMS001", "PMS002", "PMS006"))
 
 
 @dataclass(frozen=True)
@@ -32,10 +38,12 @@ class Conversion:
     losses: Losses
     path: str
     content: bytes
+    tree: tuple[str, ...]
 
     def document(self, created: str | None = None) -> Document:
         losses = [{"column": one.column, "loss": one.message} for one in self.losses.found]
-        return Document({**self.values, "created": created, "losses": losses}, "conversion")
+        values = {**self.values, "created": created, "losses": losses}
+        return Document(values, "conversion", self.tree)
 
 
 def convert_delta(snapshot: Snapshot, *, allows_lossy: bool, now_ms: int) -> Conversion:
@@ -47,7 +55,13 @@ def convert_delta(snapshot: Snapshot, *, allows_lossy: bool, now_ms: int) -> Con
     losses = Losses(allows_lossy)
     clustering = clustering_columns(snapshot) or ()
     converted = from_delta(schema, snapshot.metadata, clustering, losses, now_ms)
-    check_schema(converted, location)
+    for one in findings_of(converted):
+        if one.rule.severity is Severity.ERROR:
+            raise Refused(
+                f"Paimon would not take the result: {one.finding.message}",
+                hint=f"`deltacli validate --explain {one.rule.id}` tells more",
+                location=location,
+            )
     values = {
         "location": location,
         "from": "delta",
@@ -55,7 +69,8 @@ def convert_delta(snapshot: Snapshot, *, allows_lossy: bool, now_ms: int) -> Con
         "version": snapshot.version,
         "schema": schema_tree(converted),
     }
-    return Conversion(values, losses, "schema/schema-0", schema_text(converted))
+    content = written(converted, location)
+    return Conversion(values, losses, "schema/schema-0", content, tuple(column_lines(converted)))
 
 
 def convert_paimon(
@@ -69,11 +84,22 @@ def convert_paimon(
     """Raises Refused for what Delta cannot hold."""
     schema = load_schema(listing, schema_id)
     losses = Losses(allows_lossy)
-    older = [
-        one
-        for entry, one in read_schemas(listing)
-        if entry.id < schema.id and isinstance(one, TableSchema)
-    ]
+    for one in findings_of(schema):
+        if one.rule.id in _BREAKS_DELTA:
+            raise Refused(
+                f"the table is broken: {one.finding.message}",
+                hint=f"`deltacli validate --explain {one.rule.id}` tells more",
+                location=listing.branch.store.location,
+            )
+    older: list[TableSchema] = []
+    for entry, content in read_schemas(listing):
+        if entry.id >= schema.id:
+            break
+        if isinstance(content, TableSchema):
+            older.append(content)
+        else:
+            older = []
+            losses.add(None, f"the types of columns before schema {entry.id}, which cannot be read")
     table = to_delta(schema, older, losses, mapping)
     values = {
         "location": listing.branch.store.location,
@@ -86,7 +112,8 @@ def convert_paimon(
         "configuration": dict(table.configuration),
         "protocol": _protocol(table.protocol),
     }
-    return Conversion(values, losses, commit_path(0), _first_commit(table, listing, now_ms))
+    commit = _first_commit(table, listing, now_ms)
+    return Conversion(values, losses, commit_path(0), commit, tuple(schema_lines(table.schema)))
 
 
 def _protocol(protocol: Protocol) -> dict[str, Any]:
@@ -142,6 +169,13 @@ def create_table(conversion: Conversion, store: LogStore) -> None:
     try:
         taken = next(iter(store.list_from("")), None)
     except FileMissing:
+        above, name = store.parent(), store.location.rpartition("/")[2]
+        if above is not None and is_listed(above, name):
+            raise Refused(
+                f"{store.location} is no folder",
+                hint="name a folder that is still to be made",
+                location=store.location,
+            ) from None
         taken = None
     if taken is not None:
         raise Refused(

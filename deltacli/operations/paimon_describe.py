@@ -117,7 +117,7 @@ def describe_version(branch: Branch, schema: TableSchema) -> Document:
         "version": schema.version,
         "schema": [field_tree(one) for one in schema.fields],
     }
-    return Document(values, "schema", tuple(_tree(schema)))
+    return Document(values, "schema", tuple(column_lines(schema)))
 
 
 def _bucket_keys(schema: TableSchema, options: Options) -> list[str]:
@@ -126,7 +126,7 @@ def _bucket_keys(schema: TableSchema, options: Options) -> list[str]:
     return named or [one for one in schema.primary_keys if one not in schema.partition_keys]
 
 
-def _tree(schema: TableSchema) -> Iterator[str]:
+def column_lines(schema: TableSchema) -> Iterator[str]:
     """The columns as lines, each with its id, and what it is a key of."""
     for one in schema.fields:
         keys = [

@@ -6,12 +6,12 @@ Whatever cannot be read ends the run, and everything stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from deltacli.errors import Conflict, CorruptLog, FileMissing, StorageError
+from deltacli.errors import Conflict, CorruptLog, DeltaCliError, PartlyDone, StorageError
 from deltacli.operations.records import Document, Listing, Report, Row
 from deltacli.paimon.options import Options
 from deltacli.paimon.references import OnProgress, ReferenceScan
@@ -21,6 +21,7 @@ from deltacli.paimon.table import (
     SchemaEntry,
     SchemaListing,
     branch_names,
+    is_listed,
     list_schemas,
     load_all,
     newest_id,
@@ -63,8 +64,19 @@ class ExpirePlan:
     def question(self) -> str:
         return f"Delete {len(self.expired):,} schema files of {self.branch.title}?"
 
-    def document(self, *, is_dry_run: bool = False) -> Document:
-        return Document(self._values(is_dry_run), "expire")
+    def document(self) -> Document:
+        """The plan for a person who is asked."""
+        values = self._values(is_dry_run=False)
+        values["files"] = _ranges([one.id for one in self.expired])
+        return Document(values, "expire")
+
+    @property
+    def kept_by(self) -> Mapping[str, str]:
+        """The same as `kept`, in few lines."""
+        by_reason: dict[str, list[int]] = {}
+        for schema_id, reason in self.kept.items():
+            by_reason.setdefault(reason, []).append(schema_id)
+        return {_ranges(ids): reason for reason, ids in by_reason.items()}
 
     def report(self, done: Expired | None = None, *, is_dry_run: bool = False) -> Report:
         """The plan, or what came of it, with all the files."""
@@ -92,6 +104,7 @@ class ExpirePlan:
             "numFiles": len(self.expired),
             "sizeInBytes": sum(one.size for one in self.expired),
             "kept": {str(one): reason for one, reason in self.kept.items()},
+            "keptBy": dict(self.kept_by),
             "warnings": list(self.warnings),
         }
 
@@ -113,6 +126,37 @@ class Expired:
     deleted: list[SchemaEntry] = field(default_factory=list)
     spared: dict[int, str] = field(default_factory=dict)
     failures: list[tuple[str, str]] = field(default_factory=list)
+    stopped: DeltaCliError | None = None
+
+    def failure(self, location: str) -> DeltaCliError | None:
+        """What to tell of all that did not come about."""
+        count, reason = len(self.failures), ""
+        if self.stopped is not None:
+            reason = self.stopped.message
+        elif count:
+            path, error = self.failures[0]
+            reason = f"{count:,} files could not be deleted, for instance {path}: {error}"
+        else:
+            return None
+        if not self.deleted:
+            hint = "check the permissions of the folder"
+            return self.stopped or StorageError(reason, hint=hint, location=location)
+        return PartlyDone(
+            f"{len(self.deleted):,} files were deleted, then: {reason}",
+            hint="run it again when the cause is mended",
+            location=location,
+        )
+
+
+def _ranges(ids: Sequence[int]) -> str:
+    """Ascending numbers in few words: `0, 3-7`."""
+    found: list[list[int]] = []
+    for one in ids:
+        if found and found[-1][1] == one - 1:
+            found[-1][1] = one
+        else:
+            found.append([one, one])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
 
 
 def plan_expire(
@@ -123,6 +167,14 @@ def plan_expire(
     schemas = load_all(listing)
     scan = ReferenceScan(branch, on_progress)
     needed = scan.run()
+    newest = newest_id(branch)
+    if newest != listing.newest:
+        raise Conflict(
+            f"the newest schema was {listing.newest} and is {newest} by now",
+            hint="try again",
+            location=branch.store.location,
+        )
+    _check_snapshots(branch, scan)
     missing = sorted(needed.ids - listing.by_id.keys())
     if missing:
         raise CorruptLog(
@@ -137,29 +189,23 @@ def plan_expire(
         scans += [ReferenceScan(Branch(branch.store, one), on_progress) for one in others]
         for one in scans[1:]:
             one.run()
-    # A schema may be asked for while the manifests were read.
-    newest = newest_id(branch)
-    if newest != listing.newest:
-        raise Conflict(
-            f"the newest schema was {listing.newest} and is {newest} by now",
-            hint="try again",
-            location=branch.store.location,
-        )
     kept = _Keeping(listing, schemas, scans, wish, now_ms).kept
     expired = tuple(one for one in listing.entries if one.id not in kept)
     times = {one.id: _time_of(one, schemas[one.id]) for one in expired}
-    warnings = _warnings(wish, expired)
+    warnings = _warnings(wish, expired, listing)
     return ExpirePlan(listing, wish, now_ms, expired, kept, scans, warnings, times)
 
 
-def _warnings(wish: ExpireWish, expired: tuple[SchemaEntry, ...]) -> tuple[str, ...]:
+def _warnings(
+    wish: ExpireWish, expired: tuple[SchemaEntry, ...], listing: SchemaListing
+) -> tuple[str, ...]:
     found = []
     if expired and wish.older_than_ms < _USUAL_JOB_MS:
         found.append(
             f"jobs that began more than {human_span(wish.older_than_ms)} ago may still write "
             "files of the versions that go: make sure that there are none"
         )
-    if expired:
+    if expired and len(listing.entries) == listing.newest + 1:
         found.append("Iceberg metadata can be switched on only while all versions from 0 are there")
     return tuple(found)
 
@@ -191,7 +237,7 @@ class _Keeping:
         found: dict[int, str] = {}
         ids = [one.id for one in self._listing.entries]
         options = Options(self._schemas[ids[-1]].effective_options)
-        if options.publishes_iceberg or self._has_iceberg_metadata():
+        if options.publishes_iceberg or has_iceberg_metadata(self._listing.branch):
             return dict.fromkeys(ids, "Iceberg metadata needs every version")
         for entry in self._listing.entries:
             reason = needed_reason(self._scans, entry.id, ids[-1])
@@ -211,13 +257,6 @@ class _Keeping:
         made_ms = _time_of(entry, self._schemas[entry.id])
         # What nobody knows the age of stays.
         return not made_ms or made_ms > self._before_ms
-
-    def _has_iceberg_metadata(self) -> bool:
-        try:
-            entries = self._listing.branch.store.list_from("metadata")
-            return any(one.name.endswith(".metadata.json") for one in entries)
-        except FileMissing:
-            return False
 
     def _keep_external_paths(self, found: dict[int, str]) -> None:
         """DROP TABLE learns from the schema files where data lies elsewhere."""
@@ -241,24 +280,22 @@ def needed_reason(scans: Sequence[ReferenceScan], schema_id: int, newest: int | 
     return ", ".join(reasons) or None
 
 
-def apply_expire(
-    plan: ExpirePlan, on_progress: Callable[[str, int, int], None] | None = None
-) -> Expired:
+def apply_expire(plan: ExpirePlan, on_progress: OnProgress | None = None) -> Expired:
     """Delete the files of a plan, oldest first, looking again for new references before each.
 
-    Raises what a reference that cannot be read raises; then nothing more is deleted.
+    What cannot be looked at, or a newer schema, ends it; `stopped` says so.
     """
     done = Expired()
     store = plan.branch.store
     for position, entry in enumerate(plan.expired):
         if on_progress:
             on_progress("deleting schemas", position, len(plan.expired))
-        for scan in plan.scans:
-            scan.run()
-        newest = newest_id(plan.branch)
-        reason = needed_reason(plan.scans, entry.id, newest)
-        if newest is None or newest < plan.listing.newest:
-            reason = f"schema {plan.listing.newest} is gone"
+        try:
+            _check_unchanged(plan)
+            reason = needed_reason(plan.scans, entry.id, plan.listing.newest)
+        except DeltaCliError as error:
+            done.stopped = error
+            return done
         if reason is not None:
             done.spared[entry.id] = reason
             continue
@@ -269,3 +306,51 @@ def apply_expire(
             continue
         done.deleted.append(entry)
     return done
+
+
+def _check_unchanged(plan: ExpirePlan) -> None:
+    """Look for what came since the plan was made. Raises Conflict if it does not hold any more."""
+    for scan in plan.scans:
+        scan.run()
+    newest = newest_id(plan.branch)
+    if newest != plan.listing.newest:
+        raise Conflict(
+            f"the newest schema was {plan.listing.newest} and is {newest} by now",
+            hint="look at the new plan, and try again",
+            location=plan.branch.store.location,
+        )
+    if has_iceberg_metadata(plan.branch):
+        raise Conflict(
+            "there is Iceberg metadata now, which needs every version",
+            hint="nothing more is deleted",
+            location=plan.branch.store.location,
+        )
+
+
+def _check_snapshots(branch: Branch, scan: ReferenceScan) -> None:
+    """Raise CorruptLog where snapshots have to be, and none is listed."""
+    if any((scan.found.snapshots, scan.found.tags, scan.found.changelogs)):
+        return
+    store = branch.store
+    for hint in ("LATEST", "EARLIEST"):
+        if is_listed(store, branch.path(f"snapshot/{hint}")):
+            raise CorruptLog(
+                f"{branch.path('snapshot')} has a file {hint}, and no snapshot",
+                hint="restore the snapshots; nothing is deleted from a table that is broken",
+                location=store.location,
+            )
+    others = (Branch(store, one) for one in branch_names(store) if one != branch.name)
+    if any(next(one.snapshots(), None) for one in others):
+        return
+    if Branch(store).entries("manifest"):
+        raise CorruptLog(
+            "there are manifests, and no snapshot, tag or changelog names them",
+            hint="restore the snapshots; nothing is deleted from a table that is broken",
+            location=store.location,
+        )
+
+
+def has_iceberg_metadata(branch: Branch) -> bool:
+    """Whether metadata of Iceberg lies in the table."""
+    entries = Branch(branch.store).entries("metadata")
+    return any(one.name.endswith(".metadata.json") for one in entries)

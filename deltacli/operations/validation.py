@@ -213,5 +213,6 @@ def parse_baseline(content: bytes, name: str) -> Baseline:
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
-            f"{name} is no baseline: {error}", hint="write one with --write-baseline"
+            f"{name} is no baseline: {error}",
+            hint="write one with `deltacli validate --write-baseline`",
         ) from None

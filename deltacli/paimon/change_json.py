@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from deltacli.delta import json_text
@@ -24,7 +25,16 @@ from deltacli.paimon.column_changes import (
 from deltacli.paimon.field_paths import Path
 from deltacli.paimon.schema_file import parse_type
 from deltacli.paimon.table_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
-from deltacli.paimon.types import Array, BadType, DataType, Map, Multiset, Row, as_nullable
+from deltacli.paimon.types import (
+    Array,
+    BadType,
+    DataType,
+    Map,
+    Multiset,
+    Row,
+    as_nullable,
+    check_depth,
+)
 
 Tree = Mapping[str, Any]
 
@@ -33,10 +43,15 @@ def parse_changes(text: str) -> list[Change]:
     """Raises UsageError."""
     try:
         tree = json_text.load(text)
+        if isinstance(tree, dict) and tree.keys() == {"changes"}:
+            # The body of a request to a REST catalog.
+            tree = tree["changes"]
         return [_change(one) for one in (tree if isinstance(tree, list) else [tree])]
     except KeyError as error:
         raise _bad(f"member {error} is missing") from None
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except RecursionError:
+        raise _bad("it is nested too deeply") from None
+    except ValueError as error:
         raise _bad(str(error)) from None
 
 
@@ -47,18 +62,24 @@ def _bad(reason: str) -> UsageError:
     )
 
 
-def _change(tree: Tree) -> Change:
-    action = tree["action"]
+def _change(tree: Any) -> Change:
+    if not isinstance(tree, dict):
+        raise ValueError("a change is an object")
+    action = _needed(tree, "action")
     if action not in _ACTIONS:
-        raise ValueError(f"there is no action {action!r}")
-    return _ACTIONS[action](tree)
+        close = get_close_matches(action, _ACTIONS, n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"there is no action {action!r}{meant}")
+    members, made = _ACTIONS[action]
+    others = sorted(tree.keys() - {"action", *members})
+    if others:
+        raise ValueError(f"{action} has no member {others[0]!r}; it has {', '.join(members)}")
+    return made(tree)
 
 
 def _path(tree: Tree) -> Path:
     names = tree["fieldNames"]
-    if isinstance(names, str):
-        names = [names]
-    if not names or not all(isinstance(one, str) for one in names):
+    if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
         raise ValueError("fieldNames is no list of names")
     return tuple(names)
 
@@ -84,10 +105,15 @@ def _truth(tree: Tree, name: str, default: bool | None = None) -> bool:
     return value
 
 
-def _move(tree: Tree | None) -> Move | None:
+def _move(tree: Any) -> Move | None:
     if tree is None:
         return None
-    place = Place(_needed(tree, "type").upper())
+    if not isinstance(tree, dict):
+        raise ValueError("move is an object")
+    name = _needed(tree, "type").upper()
+    if name not in list(Place):
+        raise ValueError(f"a move is {', '.join(Place)}, not {name}")
+    place = Place(name)
     reference = _text(tree, "referenceFieldName")
     if (reference is None) == (place in (Place.AFTER, Place.BEFORE)):
         raise ValueError(f"a move {place} {'needs' if reference is None else 'has no'} reference")
@@ -96,7 +122,7 @@ def _move(tree: Tree | None) -> Move | None:
 
 def _type(tree: Any) -> DataType:
     try:
-        return with_right_keys(parse_type(tree))
+        return with_right_keys(check_depth(parse_type(tree)))
     except BadType as error:
         raise ValueError(str(error)) from None
 
@@ -136,21 +162,33 @@ def _retype(tree: Tree) -> Change:
     return UpdateType(_path(tree), _type(tree["newDataType"]), keeps)
 
 
-_ACTIONS: Mapping[str, Callable[[Tree], Change]] = {
-    "setOption": lambda one: SetOption(_needed(one, "key"), _needed(one, "value")),
-    "removeOption": lambda one: RemoveOption(_needed(one, "key")),
-    "updateComment": lambda one: UpdateComment(_text(one, "comment")),
-    "addColumn": _add,
-    "renameColumn": lambda one: RenameColumn(_path(one), _needed(one, "newName")),
-    "dropColumn": lambda one: DropColumn(_path(one)),
-    "updateColumnType": _retype,
-    "updateColumnNullability": lambda one: UpdateNullability(
-        _path(one), _truth(one, "newNullability")
+# What each action has for members, and the change that it is.
+_ACTIONS: Mapping[str, tuple[tuple[str, ...], Callable[[Tree], Change]]] = {
+    "setOption": (
+        ("key", "value"),
+        lambda one: SetOption(_needed(one, "key"), _needed(one, "value")),
     ),
-    "updateColumnComment": lambda one: UpdateColumnComment(_path(one), _text(one, "newComment")),
-    "updateColumnDefaultValue": lambda one: UpdateDefault(
-        _path(one), _text(one, "newDefaultValue")
+    "removeOption": (("key",), lambda one: RemoveOption(_needed(one, "key"))),
+    "updateComment": (("comment",), lambda one: UpdateComment(_text(one, "comment"))),
+    "addColumn": (("fieldNames", "dataType", "comment", "move"), _add),
+    "renameColumn": (
+        ("fieldNames", "newName"),
+        lambda one: RenameColumn(_path(one), _needed(one, "newName")),
     ),
-    "updateColumnPosition": _position,
-    "dropPrimaryKey": lambda one: DropPrimaryKey(),
+    "dropColumn": (("fieldNames",), lambda one: DropColumn(_path(one))),
+    "updateColumnType": (("fieldNames", "newDataType", "keepNullability"), _retype),
+    "updateColumnNullability": (
+        ("fieldNames", "newNullability"),
+        lambda one: UpdateNullability(_path(one), _truth(one, "newNullability")),
+    ),
+    "updateColumnComment": (
+        ("fieldNames", "newComment"),
+        lambda one: UpdateColumnComment(_path(one), _text(one, "newComment")),
+    ),
+    "updateColumnDefaultValue": (
+        ("fieldNames", "newDefaultValue"),
+        lambda one: UpdateDefault(_path(one), _text(one, "newDefaultValue")),
+    ),
+    "updateColumnPosition": (("move",), _position),
+    "dropPrimaryKey": ((), lambda one: DropPrimaryKey()),
 }

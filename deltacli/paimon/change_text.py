@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 
 from deltacli.errors import UsageError
 from deltacli.paimon.change import Change
@@ -21,7 +22,7 @@ from deltacli.paimon.column_changes import (
 from deltacli.paimon.field_paths import Path
 from deltacli.paimon.table_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from deltacli.paimon.type_text import Kind, SqlTypeParser, Token, Tokens
-from deltacli.paimon.types import BadType, DataType
+from deltacli.paimon.types import BadType, DataType, check_depth
 
 FORMS = (
     "add column NAME TYPE [comment 'TEXT'] [default 'VALUE'] [first|last|after NAME|before NAME]",
@@ -51,11 +52,38 @@ def parse_change(text: str) -> list[Change]:
     if verb in ("unset", "reset", "remove") and (match := _UNSET.fullmatch(text)):
         return [RemoveOption(_unquoted(match[1]))]
     if verb not in _FORMS:
-        raise _bad(text, "it begins with no verb that is known", "")
+        close = get_close_matches(verb, [*_FORMS, "set", "unset"], n=1)
+        known = verb in ("set", "unset", "reset", "remove")
+        reason = "it says no key and value" if known else f"there is no verb {verb!r}"
+        meant = f"; did you mean {close[0]!r}?" if close and not known else ""
+        raise _bad(text, reason + meant, close[0] if close else verb)
     try:
-        return _FORMS[verb](_Statement(text))
+        changes = _FORMS[verb](_Statement(text))
+        for one in changes:
+            if isinstance(one, AddColumn | UpdateType):
+                check_depth(one.type)
+        return changes
+    except RecursionError:
+        raise _bad(text[:60], "the type is nested too deeply", verb) from None
     except BadType as error:
-        raise _bad(text, str(error), verb) from None
+        raise _bad(text, _in_words(str(error)), verb) from None
+
+
+def _in_words(problem: str) -> str:
+    """A message of the type parser for people; that of Paimon names its tokens."""
+    found = re.fullmatch(r"Could not parse type at position (\d+): (.*) Input type string: .*",
+                         problem, re.DOTALL)  # fmt: skip
+    if found is None:
+        return problem
+    said = found[2].rstrip(".")
+    expected = re.fullmatch(r"<(\w+)> expected but was <\w+>", said)
+    if said == "Unexpected end":
+        return "it ends too early; each change stands in quotes of its own"
+    if expected and expected[1] == "KEYWORD":
+        return "there is no such type; types are those of Flink's SQL: INT, BIGINT, STRING, …"
+    if expected and expected[1] == "LITERAL_STRING":
+        return "a text stands in single quotes"
+    return said
 
 
 def _unquoted(text: str) -> str:
@@ -196,6 +224,9 @@ def _drop(one: _Statement) -> list[Change]:
     following = one.tokens.peek(), one.tokens.peek(2)
     words = [token.raw.lower() if token else "" for token in following]
     if words == ["primary", "key"]:
+        one.tokens.next()
+        one.tokens.next()
+        one.end()
         return [DropPrimaryKey()]
     one.skip_column()
     path = one.path()

@@ -75,7 +75,6 @@ def is_same(old: TableSchema, new: TableSchema) -> bool:
     def said(one: TableSchema) -> tuple[Any, ...]:
         return (
             one.fields,
-            one.highest_field_id,
             one.partition_keys,
             one.primary_keys,
             one.effective_options,

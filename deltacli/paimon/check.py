@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deltacli.checking.model import AnyRule, Level
-from deltacli.checking.tally import Checked, FindingKey, Rules, Tally
+from deltacli.checking.tally import Checked, FindingKey, Found, Rules, Tally
 from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, NotFound, Refused, StorageError
+from deltacli.paimon.book import BOOK
 from deltacli.paimon.references import OnProgress, ReferenceScan
 from deltacli.paimon.schema_file import BadSchema, TableSchema
 from deltacli.paimon.subjects import (
@@ -59,6 +60,13 @@ def check_table(
             error = failure
             break
     return Checked(store.location, newest, level, rules, tally, notes, error)
+
+
+def findings_of(schema: TableSchema, branches: tuple[str, ...] = ()) -> list[Found]:
+    """What the rules about single schemas find in one."""
+    tally = Tally(None)
+    Rules(BOOK.rules, tally).apply(Schema("", schema.id, schema, branches))
+    return list(tally.found())
 
 
 def _check_branch(

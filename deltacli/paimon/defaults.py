@@ -10,7 +10,7 @@ from deltacli.paimon.types import Array, Atomic, DataType, Map, Row, inner_types
 
 _TRUTHS = frozenset(("t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"))
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-_INTEGER = re.compile(r"([+-]?[0-9]*)(?:\.[0-9]*)?")
+_INTEGER = re.compile(r"([+-]?[0-9]{0,40})(?:\.[0-9]*)?")
 _FLOAT = re.compile(
     r"\s*[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)\s*"
 )

@@ -10,7 +10,7 @@ from typing import Any
 from deltacli.paimon.casts import is_other_type, type_steps
 from deltacli.paimon.schema_file import TableSchema
 from deltacli.paimon.subjects import fields_by_id
-from deltacli.paimon.types import Field, outermost, sql_text
+from deltacli.paimon.types import Field, Row, outermost, quoted, sql_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class Difference:
             return f"unset {self.name}" if self.new is None else f"{self.name} = {self.new}"
         if self.change in ("type", "nullability"):
             return f"{self.name} {self.old} to {self.new}"
-        return self.change
+        return (
+            f"comment of the table {self.new!r}" if self.change == "tableComment" else self.change
+        )
 
 
 def differences(old: TableSchema, new: TableSchema) -> list[Difference]:
@@ -47,7 +49,7 @@ def _of_columns(old: TableSchema, new: TableSchema) -> Iterator[Difference]:
     for path, field in outermost(old.fields, after):
         yield Difference("dropped", ".".join(path), field.id, sql_text(field.type))
     for path, field in outermost(new.fields, before):
-        yield Difference("added", ".".join(path), field.id, None, sql_text(field.type))
+        yield Difference("added", ".".join(path), field.id, None, _whole(field))
     for (was, older), (place, field) in common:
         if older.name != field.name:
             yield Difference("renamed", place, field.id, was, place)
@@ -61,7 +63,8 @@ def _of_columns(old: TableSchema, new: TableSchema) -> Iterator[Difference]:
         if older.default != field.default:
             yield Difference("default", place, field.id, older.default, field.default)
     for field in _moved(old, new):
-        yield Difference("moved", field.name, field.id)
+        places = _place(old, field.id), _place(new, field.id)
+        yield Difference("moved", field.name, field.id, *places)
 
 
 def _of_type(
@@ -78,6 +81,18 @@ def _of_type(
 
 def _nullability(nullable: bool) -> str:
     return "NULL" if nullable else "NOT NULL"
+
+
+def _whole(field: Field) -> str:
+    """A column's type, with its default and comment."""
+    return sql_text(Row((field,)))[len("ROW<") + len(quoted(field.name)) + 1 : -1]
+
+
+def _place(schema: TableSchema, field_id: int) -> str:
+    """Where a column stands."""
+    names = [one.name for one in schema.fields]
+    at = next(at for at, one in enumerate(schema.fields) if one.id == field_id)
+    return f"after {names[at - 1]}" if at else "first"
 
 
 def _moved(old: TableSchema, new: TableSchema) -> list[Field]:

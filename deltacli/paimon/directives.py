@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from deltacli.errors import Refused
@@ -66,7 +67,7 @@ def parse_directive(comment: str | None) -> Directive | None:
     if marker != "__VECTOR_FIELD":
         return Directive(_OPTIONS[marker], rest.strip() or None)
     length, _, left = rest.partition(";")
-    if not length.strip().isdecimal() or int(length) < 1:
+    if not re.fullmatch(r"0*[1-9][0-9]{0,9}", length.strip()):
         raise Refused(
             f"the comment {text!r} tells no dimension", hint="write __VECTOR_FIELD;128; a comment"
         )

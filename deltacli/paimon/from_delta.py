@@ -11,16 +11,20 @@ from deltacli.delta import schema as delta
 from deltacli.delta.actions import Metadata
 from deltacli.delta.widening import CHANGES
 from deltacli.errors import Refused
+from deltacli.paimon.default_literals import DEFAULT, plain_default
 from deltacli.paimon.losses import Losses
+from deltacli.paimon.mapping_keys import FIELD_ID, MAPPING_MODE, MAX_ID, PHYSICAL
 from deltacli.paimon.numbering import Numbers
+from deltacli.paimon.rules.types import FIRST_SYSTEM_ID
 from deltacli.paimon.schema_file import NEWEST_VERSION, TableSchema
-from deltacli.paimon.to_delta import DEFAULT, FIELD_ID, LENGTHS, MAPPING_MODE, MAX_ID, PHYSICAL
+from deltacli.paimon.spark_types import LENGTHS, bounded_string, parse_lengths
 from deltacli.paimon.types import (
     BYTES,
     STRING,
     TIMESTAMP_LTZ,
     Array,
     Atomic,
+    BadType,
     DataType,
     Field,
     Map,
@@ -44,11 +48,6 @@ _TYPES: Mapping[str, DataType] = {
     "timestamp_ntz": Atomic("TIMESTAMP", (6,)),
     "variant": Atomic("VARIANT"),
 }
-_LENGTH = re.compile(r"(var)?char\(\s*(\d+)\s*\)", re.IGNORECASE)
-_LITERAL = re.compile(
-    r"(?i:date|timestamp|timestamp_ntz|timestamp_ltz)?\s*('(?:[^'\\]|''|\\.)*')"
-    r"|([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)|(?i:(true|false))"
-)
 # What is known of a column and means nothing to Paimon.
 _LOST = {
     "delta.generationExpression": "its generation expression",
@@ -76,7 +75,7 @@ class _Conversion:
         self._note_losses(one, place)
         text = one.metadata.get(LENGTHS)
         if isinstance(text, str):
-            lengths = _Spark(text).parse()
+            lengths = parse_lengths(text)
         kind = self.type(one.type, place, lengths)
         comment = one.metadata.get("comment")
         return Field(
@@ -84,7 +83,7 @@ class _Conversion:
             one.name,
             as_nullable(kind, one.nullable),
             comment if isinstance(comment, str) else None,
-            self._default(one, place),
+            self._default(one, kind, place),
         )
 
     def type(self, kind: delta.DataType, place: str, lengths: Any) -> DataType:
@@ -107,6 +106,9 @@ class _Conversion:
                     as_nullable(self.type(key, f"{place}.key", _at(lengths, 0)), False),
                     as_nullable(self.type(value, f"{place}.value", _at(lengths, 1)), contains_null),
                 )
+            case delta.Primitive(name) if name.startswith("string "):
+                self.losses.add(place, f"the collation of {name}")
+                return _TYPES["string"]
             case delta.Primitive():
                 return _primitive(kind, place, lengths)
 
@@ -126,28 +128,25 @@ class _Conversion:
                 self.losses.add(place, what)
         if any(key.startswith("delta.identity.") for key in metadata):
             self.losses.add(place, "that it is an identity column")
-        if metadata.get(PHYSICAL, one.name) != one.name:
+        own_name = metadata.get(PHYSICAL, one.name)
+        # One that only tells the id again is no loss.
+        if own_name not in (one.name, f"col-{metadata.get(FIELD_ID)}"):
             self.losses.add(place, f"its physical name {metadata[PHYSICAL]}")
         for key in metadata:
             known = key in _QUIET or key in _LOST or key.startswith("delta.")
             if not known:
                 self.losses.add(place, f"its metadata {key}")
 
-    def _default(self, one: delta.Field, place: str) -> str | None:
+    def _default(self, one: delta.Field, kind: DataType, place: str) -> str | None:
         text = one.metadata.get(DEFAULT)
         if not isinstance(text, str):
             return None
-        match = _LITERAL.fullmatch(text.strip())
-        if match is None:
-            self.losses.add(place, f"its default {text}, which is no literal")
-            return None
-        self.losses.add(place, f"its default is the text {text}, not an expression")
-        quoted = match[1]
-        if quoted is None:
-            return text.strip()
-        plain = re.sub(r"\\(.)|''", lambda one: one[1] or "'", quoted[1:-1])
-        # Paimon takes quotes around a value away.
-        return quoted if plain == quoted[1:-1] else f"'{plain}'"
+        found = plain_default(kind, text)
+        if found is None:
+            self.losses.add(place, f"its default {text}, which is no literal of its type")
+        else:
+            self.losses.add(place, f"its default is the text {text}, not an expression")
+        return found
 
 
 def _at(lengths: Any, index: int) -> Any:
@@ -156,46 +155,19 @@ def _at(lengths: Any, index: int) -> Any:
 
 def _primitive(kind: delta.Primitive, place: str, lengths: Any) -> DataType:
     if kind.name == "string" and isinstance(lengths, str):
-        match = _LENGTH.fullmatch(lengths)
-        if match and int(match[2]):
-            return Atomic("VARCHAR" if match[1] else "CHAR", (int(match[2]),))
-    if kind.decimal is not None:
-        return Atomic("DECIMAL", kind.decimal)
-    name = "string" if kind.name.startswith("string ") else kind.name
-    if name not in _TYPES:
+        bounded = bounded_string(lengths)
+        if bounded is not None:
+            return bounded
+    try:
+        if kind.decimal is not None:
+            return Atomic("DECIMAL", kind.decimal)
+    except BadType as error:
+        raise Refused(f"{place}: {error}", hint="convert a table without it") from None
+    if kind.name not in _TYPES:
         raise Refused(
             f"{place}: Paimon has no type for {kind.name}", hint="convert a table without it"
         )
-    return _TYPES[name]
-
-
-class _Spark:
-    """The type that Spark wrote into the metadata: texts, lists of them, or fields by names."""
-
-    def __init__(self, text: str):
-        self._text = text
-        self._at = 0
-
-    def parse(self) -> Any:
-        start = self._at
-        match = re.compile(r"(struct|array|map)<", re.IGNORECASE).match(self._text, start)
-        if match is None:
-            end = re.compile(r"(?:\([^)]*\)|[^,>(])*").match(self._text, start)
-            assert end is not None
-            self._at = end.end()
-            return end[0].strip()
-        self._at = match.end()
-        inner: list[tuple[str, Any]] = []
-        while self._at < len(self._text) and self._text[self._at] != ">":
-            name = ""
-            if match[1].lower() == "struct":
-                name, _, _ = self._text[self._at :].partition(":")
-                self._at += len(name) + 1
-            inner.append((name.strip(" `"), self.parse()))
-            if self._text[self._at : self._at + 1] == ",":
-                self._at += 1
-        self._at += 1
-        return dict(inner) if match[1].lower() == "struct" else [one for _, one in inner]
+    return _TYPES[kind.name]
 
 
 def from_delta(
@@ -219,8 +191,9 @@ def from_delta(
     )
     if conversion.keeps_ids:
         known = configuration.get(MAX_ID, "")
+        told = int(known) if re.fullmatch(r"[0-9]{1,10}", known) else 0
         used = [one.id for _, one in walk_fields(fields)]
-        highest = max([int(known) if known.isdecimal() else 0, *used])
+        highest = max([told if told < FIRST_SYSTEM_ID else 0, *used])
     else:
         numbers = Numbers()
         fields = tuple(numbers.column(one) for one in fields)

@@ -53,7 +53,7 @@ class Option:
                 raise ValueError(text)
             return _TRUTH[text.upper()]
         if self.kind is int:
-            if not re.fullmatch(r"[+-]?[0-9]+", text) or not -(2**63) <= int(text) < 2**63:
+            if not re.fullmatch(r"[+-]?[0-9]{1,30}", text) or not -(2**63) <= int(text) < 2**63:
                 raise ValueError(text)
             return int(text)
         return text

@@ -19,6 +19,7 @@ from deltacli.paimon.types import (
     Multiset,
     Row,
     Vector,
+    check_depth,
     sql_text,
 )
 
@@ -157,6 +158,8 @@ def _field(tree: Any, above: str) -> Field:
         raise BadSchema("it has no id", place)
     try:
         kind = parse_type(tree.get("type"), lambda one: _field(one, place))
+        if not above:
+            check_depth(kind)
     except BadType as error:
         raise BadSchema(f"bad type of {place}: {error}") from None
     return _field_of(tree, _integer(tree, "id", place=place), kind)
@@ -295,8 +298,17 @@ def schema_tree(schema: TableSchema) -> dict[str, Any]:
 
 
 def schema_text(schema: TableSchema) -> bytes:
-    """The content of a file for a schema, laid out as Paimon's Java does."""
-    return "".join(_lines(schema_tree(schema), 0)).encode("utf-8", "surrogatepass")
+    """The content of a file for a schema, laid out as Paimon's Java does.
+
+    Raises BadSchema for one that nobody could read.
+    """
+    try:
+        content = "".join(_lines(schema_tree(schema), 0)).encode()
+    except UnicodeEncodeError:
+        raise BadSchema("a name or text in it has characters that are none") from None
+    if parse_schema(content) != schema:
+        raise BadSchema("what would be read is not what was written")
+    return content
 
 
 def _lines(tree: Any, depth: int) -> Iterator[str]:

@@ -144,8 +144,8 @@ def branch_names(store: LogStore) -> list[str]:
 
 def open_branch(store: LogStore, name: str | None = None) -> Branch:
     """A branch of a table, by default the main one. Raises NotFound."""
-    name = name or MAIN
-    if "/" in name or name in (".", ".."):
+    name = MAIN if name is None else name
+    if not name or "/" in name or name in (".", ".."):
         raise UsageError(f"{name!r} is no name of a branch", hint="see the folder branch/")
     if name != MAIN:
         known = branch_names(store)
@@ -184,14 +184,28 @@ def list_schemas(branch: Branch) -> SchemaListing:
         else:
             ignored.append(entry.name)
     if not entries:
-        location = branch.store.location
-        raise NotFound(
-            f"{branch.title} is not a Paimon table: it has no schema/schema-N",
-            hint="check the path; a Delta table has a folder _delta_log",
-            location=location,
+        raise _no_table(branch)
+    above, _, own = branch.store.location.rpartition("/")
+    if own.startswith(_BRANCH) and above.endswith("/branch"):
+        raise UsageError(
+            f"{branch.store.location} is a branch of a table",
+            hint=f"name the table, and --branch {own.removeprefix(_BRANCH)}",
+            location=branch.store.location,
         )
     entries.sort(key=lambda one: one.id)
     return SchemaListing(branch, tuple(entries), tuple(ignored))
+
+
+def _no_table(branch: Branch) -> NotFound:
+    store = branch.store
+    hint = "name the folder in which schema/ and snapshot/ lie"
+    if is_listed(store, "_delta_log"):
+        hint = "it is a Delta table; only `convert` takes those"
+    return NotFound(
+        f"{branch.title} is not a Paimon table: it has no schema/schema-N",
+        hint=hint,
+        location=store.location,
+    )
 
 
 def read_schemas(

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import pairwise
 from typing import Any
 
 from deltacli.delta import schema as delta
 from deltacli.delta.actions import Protocol
 from deltacli.delta.features import with_features
-from deltacli.delta.widening import CHANGES, is_allowed
+from deltacli.delta.widening import CHANGES
 from deltacli.delta.widening import PROPERTY as WIDENING_PROPERTY
 from deltacli.delta.widening import STABLE as WIDENING
 from deltacli.errors import Refused
+from deltacli.paimon.default_literals import DEFAULT, literal_of
 from deltacli.paimon.losses import Losses
+from deltacli.paimon.mapping_keys import FIELD_ID, MAPPING_MODE, MAX_ID, PHYSICAL
 from deltacli.paimon.schema_file import TableSchema
+from deltacli.paimon.spark_types import DELTA_NAMES, LENGTHS, delta_name, has_lengths, spark_text
+from deltacli.paimon.type_history import type_history
 from deltacli.paimon.types import (
     MAX_LENGTH,
     TIMESTAMP_LTZ,
@@ -29,37 +32,11 @@ from deltacli.paimon.types import (
     Multiset,
     Row,
     Vector,
-    inner_types,
     sql_text,
     walk_fields,
 )
 
-LENGTHS = "__CHAR_VARCHAR_TYPE_STRING"
-DEFAULT = "CURRENT_DEFAULT"
-MAPPING_MODE = "delta.columnMapping.mode"
-MAX_ID = "delta.columnMapping.maxColumnId"
-FIELD_ID = "delta.columnMapping.id"
-PHYSICAL = "delta.columnMapping.physicalName"
 _SPECIAL = re.compile(r"[ ,;{}()\n\t=]")
-_NAMES: Mapping[str, str] = {
-    "BOOLEAN": "boolean",
-    "TINYINT": "byte",
-    "SMALLINT": "short",
-    "INT": "integer",
-    "BIGINT": "long",
-    "FLOAT": "float",
-    "DOUBLE": "double",
-    "CHAR": "string",
-    "VARCHAR": "string",
-    "BINARY": "binary",
-    "VARBINARY": "binary",
-    "DATE": "date",
-    "TIME": "integer",
-    "TIMESTAMP": "timestamp_ntz",
-    TIMESTAMP_LTZ: "timestamp",
-    "VARIANT": "variant",
-    "BLOB": "binary",
-}
 _FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
 
 
@@ -97,8 +74,8 @@ class _Conversion:
         if one.description is not None:
             metadata["comment"] = one.description
         kind = self.type(one.type, place)
-        if is_top and _has_lengths(one.type):
-            metadata[LENGTHS] = _spark_text(one.type)
+        if is_top and has_lengths(one.type):
+            metadata[LENGTHS] = spark_text(one.type)
         if one.default is not None:
             self._default(one, place, metadata)
         if self.mapping is not ColumnMapping.NONE:
@@ -138,7 +115,7 @@ class _Conversion:
     def _atomic(self, kind: Atomic, place: str) -> str:
         if kind.root == "DECIMAL":
             return delta_name(kind) or ""
-        name = _NAMES.get(kind.root)
+        name = DELTA_NAMES.get(kind.root)
         if name is None:
             raise Refused(
                 f"{place}: Delta has no type for {sql_text(kind)}",
@@ -162,7 +139,7 @@ class _Conversion:
         return name
 
     def _default(self, one: Field, place: str, metadata: dict[str, Any]) -> None:
-        literal = _literal(one.type, one.default or "")
+        literal = literal_of(one.type, one.default or "")
         if literal is None:
             self.losses.add(place, f"the default {one.default!r} has no literal in SQL")
             return
@@ -186,7 +163,7 @@ def to_delta(
     ids = [one.id for _, one in walk_fields(schema.fields)]
     # Delta counts from 1.
     shift = 1 if 0 in ids else 0
-    history = _type_history([*older, schema], losses)
+    history = type_history([*older, schema], losses)
     conversion = _Conversion(losses, mapping, shift, history)
     fields = tuple(conversion.column(one, one.name, is_top=True) for one in schema.fields)
     configuration: dict[str, str] = {}
@@ -215,15 +192,22 @@ def _protocol(features: set[str]) -> Protocol:
 
 
 def _check_names(schema: TableSchema) -> None:
-    by_case: dict[str, str] = {}
+    by_case: dict[tuple[str, ...], tuple[str, ...]] = {}
     for path, _ in walk_fields(schema.fields):
-        place = ".".join(path)
-        other = by_case.setdefault(place.lower(), place)
-        if other != place:
+        other = by_case.setdefault(tuple(one.lower() for one in path), path)
+        if other != path:
             raise Refused(
-                f"the names {other} and {place} differ only by case, and are one name in Delta",
+                f"the names {'.'.join(other)} and {'.'.join(path)} differ only by case, and are "
+                "one name in Delta",
                 hint="rename one of them first",
             )
+    if set(schema.names) <= set(schema.partition_keys):
+        raise Refused(
+            "every column is a partition key: Delta needs another one"
+            if schema.names
+            else "the table has no columns",
+            hint="add a column first",
+        )
 
 
 def _check_unmapped(schema: TableSchema, older: Sequence[TableSchema]) -> None:
@@ -250,119 +234,3 @@ def _table_losses(schema: TableSchema, losses: Losses) -> None:
         losses.add(None, f"the primary key ({', '.join(schema.primary_keys)}): Delta has none")
     for key, value in schema.effective_options.items():
         losses.add(None, f"the option {key} = {value}")
-
-
-# -- texts of Spark ----------------------------------------------------------------------
-
-
-def delta_name(kind: Atomic) -> str | None:
-    """The name that Delta has for a type; None if it has none."""
-    if kind.root == "DECIMAL":
-        return f"decimal({kind.length},{kind.scale})"
-    return _NAMES.get(kind.root)
-
-
-def _has_lengths(kind: DataType) -> bool:
-    if isinstance(kind, Atomic):
-        return kind.root in ("CHAR", "VARCHAR") and kind.length != MAX_LENGTH
-    return any(_has_lengths(one) for _, one in inner_types(kind))
-
-
-_SPARK = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
-
-
-def _spark_text(kind: DataType) -> str:
-    """A type as Spark writes it where it keeps the lengths of strings."""
-    match kind:
-        case Row(fields):
-            return f"struct<{','.join(f'{one.name}:{_spark_text(one.type)}' for one in fields)}>"
-        case Array(element) | Vector(element):
-            return f"array<{_spark_text(element)}>"
-        case Map(key, value):
-            return f"map<{_spark_text(key)},{_spark_text(value)}>"
-        case Multiset(element):
-            return f"map<{_spark_text(element)},int>"
-        case Atomic() if _has_lengths(kind):
-            return f"{kind.root.lower()}({kind.length})"
-        case Atomic():
-            name = delta_name(kind) or ""
-            return _SPARK.get(name, name)
-
-
-def _literal(kind: DataType, default: str) -> str | None:
-    """A default as SQL; None if it is not one value."""
-    if len(default) > 1 and default[0] == default[-1] == "'":
-        default = default[1:-1]
-    text = "'" + default.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    root = kind.root
-    if root in ("CHAR", "VARCHAR"):
-        return text
-    if root == "BOOLEAN":
-        return "true" if default.lower() in ("t", "true", "y", "yes", "1") else "false"
-    if root in ("TINYINT", "SMALLINT", "INT", "BIGINT"):
-        return default.partition(".")[0].lstrip("+") or None
-    if root in ("FLOAT", "DOUBLE", "DECIMAL"):
-        number = re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", default)
-        return default.lstrip("+") if number else None
-    if default.isdecimal():
-        return None
-    prefix = {"DATE": "DATE", "TIMESTAMP": "TIMESTAMP_NTZ", TIMESTAMP_LTZ: "TIMESTAMP"}.get(root)
-    return f"{prefix} {text}" if prefix else None
-
-
-# -- type history ------------------------------------------------------------------------
-
-
-def _type_history(
-    versions: Sequence[TableSchema], losses: Losses
-) -> dict[int, list[dict[str, str]]]:
-    """The changes of types that Delta can tell, by the field that they are of.
-
-    A change that it cannot tell hides those before it: nobody could read so old a file.
-    """
-    found: dict[tuple[int, str], list[dict[str, str]]] = {}
-    for before, after in pairwise(versions):
-        older = {one.id: one.type for one in before.fields}
-        for one in after.fields:
-            if one.id not in older:
-                continue
-            for key, old, new in _changes_within(older[one.id], one.type, (), one.id):
-                source, target = delta_name(old), delta_name(new)
-                if source == target:
-                    continue
-                if source and target and is_allowed(source, target):
-                    entry = {"fromType": source, "toType": target}
-                    found.setdefault(key, []).append(entry)
-                else:
-                    found[key] = []
-                    losses.add(
-                        one.name,
-                        f"that it was {sql_text(old)} before schema {after.id}: files of then "
-                        "have to be rewritten for Delta",
-                    )
-    ids = {one.id for _, one in walk_fields(versions[-1].fields)}
-    history: dict[int, list[dict[str, str]]] = {}
-    for (field_id, path), entries in found.items():
-        for entry in entries if field_id in ids else ():
-            told = {**entry, "fieldPath": path} if path else entry
-            history.setdefault(field_id, []).append(told)
-    return history
-
-
-def _changes_within(
-    old: DataType, new: DataType, path: tuple[str, ...], field_id: int
-) -> Iterator[tuple[tuple[int, str], Atomic, Atomic]]:
-    """Atomic types that differ: the field and the path within it, with both types."""
-    if isinstance(old, Row) and isinstance(new, Row):
-        known = {one.id: one.type for one in old.fields}
-        for one in new.fields:
-            if one.id in known:
-                yield from _changes_within(known[one.id], one.type, (), one.id)
-    elif isinstance(old, Atomic) and isinstance(new, Atomic):
-        if replace(old, nullable=True) != replace(new, nullable=True):
-            yield (field_id, ".".join(path)), old, new
-    elif old.root == new.root:
-        for (step, before), (_, after) in zip(inner_types(old), inner_types(new), strict=True):
-            # A MULTISET is a map from its elements.
-            step = "key" if isinstance(old, Multiset) else step
-            yield from _changes_within(before, after, (*path, step), field_id)

@@ -189,10 +189,10 @@ class Tokens:
         return fits
 
     def integer(self) -> int:
-        value = int(self.next(Kind.LITERAL_INT).value)
-        if value > 2_147_483_647:
+        digits = self.next(Kind.LITERAL_INT).value.lstrip("0") or "0"
+        if len(digits) > 10 or int(digits) > 2_147_483_647:
             raise self.problem("Invalid integer value.")
-        return value
+        return int(digits)
 
 
 def parse_atomic(text: str) -> DataType:

@@ -26,6 +26,10 @@ _NEEDS_QUOTES = re.compile(r"^[0-9]|[\s<>(),.'`]")
 _NO_BLANKS = "\u00a0\u2007\u202f\u0085"
 
 
+# Other programs give up sooner; JSON gets several levels for each of these.
+_MOST_DEEP = 64
+
+
 class BadType(ValueError):
     """No type of Paimon's."""
 
@@ -114,7 +118,6 @@ class Row:
 
 
 DataType = Atomic | Array | Multiset | Vector | Map | Row
-Nested = Array | Multiset | Vector | Map | Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +257,16 @@ def outermost(
         if one.id not in known:
             above = path
             yield path, one
+
+
+def check_depth(kind: DataType) -> DataType:
+    """The type itself. Raises BadType for one with too many others in it."""
+    level: list[DataType] = [kind]
+    for _ in range(_MOST_DEEP):
+        level = [inner for one in level for _, inner in inner_types(one)]
+        if not level:
+            return kind
+    raise BadType("the type is nested too deeply")
 
 
 def contains_root(kind: DataType, *roots: str) -> bool:

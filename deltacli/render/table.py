@@ -39,7 +39,10 @@ _TIMES = {
     "deletableAfter",
 }
 # Said by another line of the same table, or only of use to programs.
-_NOT_IN_TABLE = {"timestampMs", "schema", "warnings", "format", "directories", "retentionMs"}
+_NOT_IN_TABLE = {
+    "timestampMs", "schema", "warnings", "format", "directories", "retentionMs", "kept",
+    "optionsInFile",
+}  # fmt: skip
 _MOST_SUMS = 12
 _NUMBERS = {"version", "numFiles", "numRecords", "columnId", "skew", "share"} | _SIZES
 
@@ -237,6 +240,8 @@ def _inline(value: Any) -> str:
         return value
     if isinstance(value, Mapping) and value.keys() == {"from", "to"}:
         return f"{_inline(value['from'])} -> {_inline(value['to'])}"
+    if isinstance(value, Mapping) and value.keys() == {"column", "loss"}:
+        return f"{value['column']}: {value['loss']}" if value["column"] else str(value["loss"])
     return json_text.dump(value).decode()
 
 

@@ -238,6 +238,89 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "highest", [0, 1], ids=["below its own ids", "below those of a dropped column"]
+)
+def test_an_id_is_never_given_twice(highest: int, tmp_path: Path, deltacli: Deltacli) -> None:
+    table = PaimonTable(tmp_path / "table")
+    columns = [column(0, "k", "INT"), column(1, "v", "INT"), column(2, "old", "INT")]
+    table.add_schema(schema(0, fields=columns))
+    table.add_schema(schema(1, fields=columns[:2], highestFieldId=highest))
+    for changes in (["add column z STRING"], ["drop column v", "add column z STRING"]):
+        found = deltacli("paimon", "alter", table.root, *changes, "--yes")
+        assert found.code == 4
+        assert "highestFieldId is too low" in found.stderr
+    assert table.schema_ids == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["comment v 'x\udcff'", "add column a\udcff INT", "table comment '\udcff'",
+     '{"action": "updateComment", "comment": "\\ud800"}'],
+)  # fmt: skip
+def test_what_could_not_be_read_again_is_not_written(
+    change: str, table: PaimonTable, deltacli: Deltacli
+) -> None:
+    found = deltacli("paimon", "alter", table.root, change, "--yes")
+    assert found.code == 4, found.stderr
+    assert "could not be read again" in found.stderr
+    assert table.schema_ids == [0]
+
+
+HUGE = [
+    "default v '" + "9" * 5000 + "'", "alter type v DECIMAL(" + "9" * 5000 + ")",
+    "add column z ARRAY<FLOAT> comment '__VECTOR_FIELD;" + "9" * 5000 + "'",
+    "add column z " + "ARRAY<" * 3000 + "INT" + ">" * 3000,
+    "add column z " + "ARRAY<" * 70 + "INT" + ">" * 70,
+    json.dumps({"action": "addColumn", "fieldNames": ["z"], "dataType": "X"}).replace(
+        '"X"', '{"type":"ARRAY","element":' * 400 + '"INT"' + "}" * 400),
+    "set option bucket = " + "9" * 5000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", HUGE, ids=range(len(HUGE)))
+def test_nothing_is_too_long_or_deep_for_a_clear_answer(
+    change: str, table: PaimonTable, deltacli: Deltacli
+) -> None:
+    found = deltacli("paimon", "alter", table.root, change, "--yes")
+    assert found.code in (2, 4), found.stderr[-300:]
+    assert "hint: " in found.stderr
+    assert table.schema_ids == [0]
+
+
+def test_there_is_a_last_id(tmp_path: Path, deltacli: Deltacli) -> None:
+    table = PaimonTable(tmp_path / "table")
+    table.add_schema(schema(2**31 - 1))
+    assert deltacli("paimon", "alter", table.root, "add column n INT", "--yes").code == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("add column x INTT", "no such type"), ("renmae v to x", "did you mean 'rename'"),
+        ("comment v \"x\"", "single quotes"), ("set option", "no key and value"),
+        ("drop primary key junk", "not expected"), ("add", "quotes of its own"),
+        ('{"action": "dropColumn", "fieldNames": "v"}', "no list of names"),
+        ('{"action": "dropColum", "fieldNames": ["v"]}', "did you mean 'dropColumn'"),
+        ('{"action": "dropColumn", "fieldNames": ["v"], "extra": 1}', "no member 'extra'"),
+        ('[{"action": "dropPrimaryKey"}, "x"]', "is an object"),
+        ('{"action": "updateColumnPosition", "move": {"fieldName": "v", "type": "UP"}}',
+         "a move is FIRST"),
+    ],
+)  # fmt: skip
+def test_slips_of_the_pen_are_understood(
+    change: str, message: str, table: PaimonTable, deltacli: Deltacli
+) -> None:
+    found = deltacli("paimon", "alter", table.root, change, "--yes")
+    assert found.code == 2
+    assert message in found.stderr
+
+
+def test_the_body_of_a_request_to_a_catalog_is_taken(table: PaimonTable) -> None:
+    body = {"changes": [{"action": "renameColumn", "fieldNames": ["v"], "newName": "w"}]}
+    assert parse_changes(json.dumps(body)) == parse_change("rename v to w")
+
+
 @pytest.mark.parametrize("change", REFUSED)
 def test_what_paimon_would_not_take_is_refused(
     change: str, table: PaimonTable, deltacli: Deltacli
@@ -292,7 +375,7 @@ def test_flaws_that_were_there_do_not_stand_in_the_way(tmp_path: Path, deltacli:
     table.add_schema(schema(3, highestFieldId=0))
     found = deltacli("paimon", "alter", table.root, "add column x INT", "--yes")
     assert found.code == 4
-    assert "used twice" in found.stderr
+    assert "highestFieldId is too low" in found.stderr
 
 
 def test_a_plan_is_shown_and_nothing_is_done(table: PaimonTable, deltacli: Deltacli) -> None:
@@ -317,6 +400,11 @@ def test_a_branch_has_versions_of_its_own(table: PaimonTable, deltacli: Deltacli
     assert found.code == 3
     assert "main, dev" in found.stderr
     assert deltacli(*own, "../..").code == 2
+    # An empty variable of a shell is no wish for the main branch.
+    assert deltacli(*own, "").code == 2
+    found = deltacli("paimon", "list", table.root / "branch/branch-dev")
+    assert found.code == 2
+    assert "--branch dev" in found.stderr
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,9 @@ from deltacli.paimon.schema_file import field_tree
 from deltacli.paimon.to_delta import ColumnMapping, to_delta
 from deltacli.paimon.types import walk_fields
 from deltacli.storage.local import LocalStore
-from tests.builder import TableBuilder, metadata, protocol
+from tests.builder import TableBuilder, protocol
 from tests.builder import column as delta_column
+from tests.builder import metadata as _metadata
 from tests.conftest import ROOT, Result
 from tests.paimon.builder import PaimonTable, column, parsed, schema
 
@@ -281,7 +282,82 @@ def test_what_paimon_does_not_hold_has_a_name(tmp_path: Path, deltacli: Deltacli
 
 def test_reserved_names_are_refused(tmp_path: Path, deltacli: Deltacli) -> None:
     store = LocalStore(str(tmp_path / "table"))
-    TableBuilder(store).commit(protocol(), metadata(delta_column("rowkind", "integer")))
+    TableBuilder(store).commit(protocol(), _metadata(delta_column("rowkind", "integer")))
     found = deltacli("paimon", "convert", tmp_path / "table")
     assert found.code == 4
     assert "rowkind" in found.stderr
+
+
+BROKEN = [
+    ({"fields": [column(1, "a", "INT"), column(1, "b", "INT")]}, "used twice"),
+    ({"partitionKeys": ["nope"]}, "does not exist"),
+    ({"partitionKeys": ["k", "k"]}, "named twice"),
+    ({"partitionKeys": ["k", "v"]}, "every column is a partition key"),
+    ({"fields": []}, "has no columns"),
+    ({"fields": [column(-5, "a", "INT")]}, "outside 0..1073741822"),
+    ({"fields": [column(1, " ", "INT")]}, "blank"),
+]
+
+
+@pytest.mark.parametrize(("members", "message"), BROKEN, ids=[one for _, one in BROKEN])
+def test_broken_tables_make_no_delta_tables(
+    members: dict[str, Any], message: str, tmp_path: Path, deltacli: Deltacli
+) -> None:
+    table = PaimonTable(tmp_path / "table")
+    table.add_schema(schema(**members))
+    found = deltacli("paimon", "convert", table.root, "--create", tmp_path / "new")
+    assert found.code == 4
+    assert message in found.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_version_that_cannot_be_read_hides_what_was_before(
+    tmp_path: Path, deltacli: Deltacli
+) -> None:
+    table = PaimonTable(tmp_path / "table")
+    table.add_schema(schema(0, fields=[column(0, "a", "INT")]))
+    table.put("schema/schema-1", "{")
+    table.add_schema(schema(2, fields=[column(0, "a", "BIGINT")]))
+    found = deltacli("paimon", "convert", table.root, "-o", "json").json
+    assert "delta.typeChanges" not in found["schema"]["fields"][0]["metadata"]
+    assert found["losses"][0]["loss"].endswith("schema 1, which cannot be read")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"__CHAR_VARCHAR_TYPE_STRING": "array<varchar("},
+        {"__CHAR_VARCHAR_TYPE_STRING": "varchar(99999999999)"},
+        {"__CHAR_VARCHAR_TYPE_STRING": f"varchar({'9' * 5000})"},
+        {"__CHAR_VARCHAR_TYPE_STRING": "array<" * 5000},
+        {"__CHAR_VARCHAR_TYPE_STRING": "struct<a"},
+        {"comment": "x\ud800"},
+        {"CURRENT_DEFAULT": "rand("},
+    ],
+    ids=range(7),
+)
+def test_odd_metadata_of_delta_gets_a_clear_answer(
+    metadata: dict[str, str], tmp_path: Path, deltacli: Deltacli
+) -> None:
+    store = LocalStore(str(tmp_path / "table"))
+    own = {**metadata, "delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "a"}
+    settings = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "9" * 5000}
+    TableBuilder(store).commit(
+        protocol(2, 5),
+        _metadata(delta_column("a", "string", **own), configuration=settings),
+    )
+    found = deltacli("paimon", "convert", tmp_path / "table", "--create", tmp_path / "new")
+    assert found.code in (0, 4), found.stderr
+    if found.code == 0:
+        assert deltacli("paimon", "show", tmp_path / "new").code == 0
+    else:
+        assert not (tmp_path / "new").exists()
+
+
+def test_places_that_are_taken_are_refused(tmp_path: Path, deltacli: Deltacli) -> None:
+    own = ("paimon", "convert", ROOT / "examples/customers", "--create")
+    (tmp_path / "file").write_text("x")
+    assert deltacli(*own, tmp_path / "file").code == 4
+    assert deltacli(*own, "").code == 2
+    assert deltacli("paimon", "convert", f"{ROOT}/examples/customers@v3").code == 2
+    assert deltacli("paimon", "convert", ROOT / "examples/customers", "--at", "9" * 5000).code == 2

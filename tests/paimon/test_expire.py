@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from deltacli.errors import CorruptLog, DeltaCliError
-from deltacli.operations.paimon_expire import ExpireWish, apply_expire, plan_expire
+from deltacli.operations.paimon_expire import Expired, ExpireWish, apply_expire, plan_expire
 from deltacli.paimon.table import Branch
 from deltacli.storage import LogStore
 from deltacli.storage.local import LocalStore
@@ -240,20 +240,86 @@ class _Acting(LocalStore):
             act()
 
 
+def meanwhile(table: PaimonTable, act: Callable[[], object]) -> Expired:
+    """What comes of a plan if something happens before the second deletion."""
+    store = _Acting(str(table.root), act)
+    plan = plan_expire(Branch(store), ALL_AGES, NOW)
+    assert len(plan.expired) > 1
+    return apply_expire(plan)
+
+
 def test_a_reference_that_comes_meanwhile_keeps_its_version(table: PaimonTable) -> None:
     table.add_schemas(5)
-    store = _Acting(str(table.root), lambda: table.snapshot(1, 4, [(ADD, 2)]))
-    plan = plan_expire(Branch(store), ALL_AGES, NOW)
-    assert [one.id for one in plan.expired] == [0, 1, 2, 3]
-    done = apply_expire(plan)
+    done = meanwhile(table, lambda: table.snapshot(1, 4, [(ADD, 2)]))
     assert [one.id for one in done.deleted] == [0, 1, 3]
     assert done.spared == {2: "1 manifest entry"}
-    # A version that somebody took away again ends it: ids might come twice.
-    store = _Acting(str(table.root), (table.root / "schema/schema-4").unlink)
+    # A snapshot that is written over, and a tag that is moved, are read again.
     table.add_schemas(5)
-    done = apply_expire(plan_expire(Branch(store), ALL_AGES, NOW))
+    tree = table.snapshot(1, 4, [(ADD, 4)])
+    table.put("tag/tag-a", tree)
+    done = meanwhile(table, lambda: table.put("tag/tag-a", {**tree, "schemaId": 3}))
+    assert done.spared == {3: "tag a"}
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda table: (table.root / "schema/schema-4").unlink(),
+        lambda table: table.add_schema(schema(5, options={"metadata.iceberg.storage": "x"})),
+        lambda table: table.put("metadata/v1.metadata.json", "{}"),
+        lambda table: table.put("snapshot/snapshot-1", "{"),
+    ],
+    ids=["the newest is gone", "a newer one", "Iceberg", "what cannot be read"],
+)
+def test_a_plan_that_does_not_hold_any_more_ends(
+    act: Callable[[PaimonTable], object],
+    table: PaimonTable,
+    deltacli: Deltacli,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table.add_schemas(5)
+    done = meanwhile(table, lambda: act(table))
     assert [one.id for one in done.deleted] == [0]
-    assert set(done.spared) == {1, 3}
+    failure = done.failure("x")
+    assert failure is not None
+    assert failure.exit_code == 8
+    assert failure.message.startswith("1 files were deleted, then: ")
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        lambda root: (root / "snapshot").rename(root / "elsewhere"),
+        lambda root: [one.unlink() for one in (root / "snapshot").glob("snapshot-*")],
+        lambda root: ((root / "snapshot").rename(root / "x"), (root / "snapshot").symlink_to("y")),
+        lambda root: ((root / "snapshot").rename(root / "x"), (root / "snapshot").write_text("")),
+        lambda root: ((root / "snapshot/snapshot-2").unlink(),
+                      (root / "snapshot/snapshot-2").mkdir()),
+    ],
+    ids=["gone", "only hints", "a broken link", "a file", "a snapshot that is a folder"],
+)  # fmt: skip
+def test_snapshots_that_cannot_be_seen_are_no_absence(
+    break_it: Callable[[Path], object], table: PaimonTable
+) -> None:
+    table.add_schemas(4)
+    table.snapshot(1, 1, [(ADD, 1)])
+    table.snapshot(2, 2, [(ADD, 2)])
+    break_it(table.root)
+    with pytest.raises(CorruptLog):
+        plan_expire(Branch(table.store), ALL_AGES, NOW)
+    assert table.schema_ids == [0, 1, 2, 3]
+
+
+def test_a_list_that_was_cut_is_not_an_empty_one(table: PaimonTable) -> None:
+    table.add_schemas(3)
+    tree = table.snapshot(1, 2, [(ADD, 0)])
+    name, _ = table.manifest_list([])
+    content = (table.root / "manifest" / name).read_bytes()
+    (table.root / "manifest" / tree["deltaManifestList"]).write_bytes(content)
+    del tree["deltaManifestListSize"]
+    table.put("snapshot/snapshot-1", tree)
+    with pytest.raises(CorruptLog, match="is empty, but there are rows"):
+        plan_expire(Branch(table.store), ALL_AGES, NOW)
 
 
 def test_a_snapshot_that_expires_meanwhile_is_no_damage(table: PaimonTable) -> None:

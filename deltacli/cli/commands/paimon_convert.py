@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -71,6 +72,8 @@ def paimon_convert(
     told to it. No data is read or copied.
     """
     session = Session(options)
+    if create is not None and not create:
+        raise UsageError("--create names no folder", hint="name one that is still to be made")
     conversion = _convert(session, table, at, branch, column_mapping, allow_lossy)
     if create is not None:
         from deltacli.operations.paimon_convert import create_table
@@ -94,8 +97,12 @@ def _convert(
     from deltacli.operations.validation import has_delta_log
     from deltacli.paimon.table import is_paimon_table, list_schemas, open_branch
 
-    store, _ = session.open(table)
+    store, version = session.open(table)
     if not has_delta_log(store) and is_paimon_table(store):
+        if version is not None:
+            raise UsageError(
+                f"{table!r} names a version of a Delta table", hint="name a schema by --at"
+            )
         listing = list_schemas(open_branch(store, branch))
         return convert_paimon(
             listing, _schema_id(at), mapping, allows_lossy=allows_lossy, now_ms=session.now_ms
@@ -110,6 +117,6 @@ def _convert(
 def _schema_id(text: str | None) -> int | None:
     if text is None:
         return None
-    if not text.isdecimal():
+    if not re.fullmatch(r"[0-9]{1,18}", text):
         raise UsageError(f"--at {text!r} is no schema", hint="write its id, such as 3")
     return int(text)

@@ -9,7 +9,6 @@ import typer
 from deltacli.cli.options import CommonOptions, DryRunOpt, YesOpt
 from deltacli.cli.paimon import BranchOpt, PaimonArg, open_branch
 from deltacli.cli.session import Session
-from deltacli.errors import PartlyDone
 
 EXAMPLES = (
     ("deltacli paimon expire ./orders --dry-run", "what would go, and why the others stay"),
@@ -73,10 +72,6 @@ def paimon_expire(
     with session.progress:
         done = apply_expire(plan, session.progress)
     session.show_reports([plan.report(done)])
-    if done.failures:
-        path, error = done.failures[0]
-        raise PartlyDone(
-            f"{len(done.failures):,} files could not be deleted, for instance {path}: {error}",
-            hint="run it again when the cause is mended",
-            location=chosen.store.location,
-        )
+    failure = done.failure(chosen.store.location)
+    if failure is not None:
+        raise failure
