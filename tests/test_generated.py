@@ -180,6 +180,7 @@ def test_every_field_is_explained() -> None:
         *paimon_describe.LIST_FIELDS,
         *paimon_describe.DIFF_FIELDS,
         *paimon_expire.EXPIRE_FIELDS,
+        *paimon_expire.RESULT_FIELDS,
     ):
         assert f"`{name}`" in text, name
     for command in (("checkpoint",), ("vacuum",), ("vacuum", "--explain", "_delta_log/x")):

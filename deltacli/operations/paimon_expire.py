@@ -29,6 +29,8 @@ from deltacli.paimon.table import (
 from deltacli.units import human_span, iso_time
 
 EXPIRE_FIELDS = ("id", "path", "sizeInBytes", "timestamp", "timestampMs")
+# What a result has besides.
+RESULT_FIELDS = ("numDeleted", "bytesDeleted", "spared", "failures")
 DEFAULT_AGE_MS = 7 * 86_400_000
 # A job may run for longer than this without a new schema reaching it.
 _USUAL_JOB_MS = 86_400_000

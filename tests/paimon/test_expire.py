@@ -478,5 +478,8 @@ def test_a_running_clock_is_used(table: PaimonTable, deltacli: Deltacli) -> None
     for schema_id in range(3):
         old = time.time() - 8 * 86_400
         os.utime(table.root / f"schema/schema-{schema_id}", (old, old))
-    assert deltacli("paimon", "expire", table.root, "--yes").code == 0
+    own = ("paimon", "expire", table.root, "--yes", "-o", "json", "--fields")
+    assert deltacli(*own, "numDeletd").code == 2
+    assert table.schema_ids == [0, 1, 2]
+    assert deltacli(*own, "numDeleted,numSchemas").json == {"numDeleted": 2, "numSchemas": 3}
     assert table.schema_ids == [2]

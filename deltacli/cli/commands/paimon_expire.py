@@ -51,6 +51,7 @@ def paimon_expire(
     """
     from deltacli.operations.paimon_expire import (
         EXPIRE_FIELDS,
+        RESULT_FIELDS,
         ExpireWish,
         apply_expire,
         plan_expire,
@@ -62,9 +63,11 @@ def paimon_expire(
     chosen = open_branch(session, table, branch)
     with session.progress:
         plan = plan_expire(chosen, wish, session.now_ms, session.progress)
-    session.check_report(tuple(plan.document().values), EXPIRE_FIELDS, beside=None)
+    is_plan = dry_run or not plan.expired
+    more = () if is_plan else RESULT_FIELDS
+    session.check_report((*plan.document().values, *more), EXPIRE_FIELDS, beside=None)
     session.warn(plan.warnings)
-    if dry_run or not plan.expired:
+    if is_plan:
         session.show_reports([plan.report(is_dry_run=dry_run)])
         return
     if not session.confirm(plan.document(), plan.question, yes=yes):
