@@ -34,9 +34,9 @@ class Difference:
             return f"unset {self.name}" if self.new is None else f"{self.name} = {self.new}"
         if self.change in ("type", "nullability"):
             return f"{self.name} {self.old} to {self.new}"
-        return (
-            f"comment of the table {self.new!r}" if self.change == "tableComment" else self.change
-        )
+        if self.change == "tableComment":
+            return f"table comment {self.new!r}"
+        return self.change
 
 
 def differences(old: TableSchema, new: TableSchema) -> list[Difference]:

@@ -53,6 +53,16 @@ class References:
             ]
         )
 
+    @property
+    def summary(self) -> str:
+        """How much was looked at."""
+        entries = self.manifests.adds.total() + self.manifests.deletes.total()
+        return (
+            f"{len(self.snapshots):,} snapshots, {len(self.tags):,} tags and "
+            f"{len(self.changelogs):,} changelogs name {self.manifests.lists.total():,} manifests "
+            f"in their lists, with {entries:,} entries"
+        )
+
     def of(self, schema_id: int) -> dict[str, Any]:
         """What names one schema id."""
         return {

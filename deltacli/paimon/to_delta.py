@@ -133,7 +133,7 @@ class _Conversion:
             self.losses.add(place, f"{sql_text(kind)} is a string, its length only metadata")
         elif kind.root in ("TIMESTAMP", TIMESTAMP_LTZ) and kind.length != 6:
             cut = "; digits after the sixth are cut" if kind.length > 6 else ""
-            self.losses.add(place, f"the precision {kind.length} of a timestamp is 6{cut}")
+            self.losses.add(place, f"the precision {kind.length}: timestamps have 6 digits{cut}")
         if name in _FEATURES:
             self.features.add(_FEATURES[name])
         return name

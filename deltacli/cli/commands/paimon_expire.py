@@ -63,6 +63,8 @@ def paimon_expire(
     chosen = open_branch(session, table, branch)
     with session.progress:
         plan = plan_expire(chosen, wish, session.now_ms, session.progress)
+    for scan in plan.scans:
+        session.explain(f"branch {scan.branch.name}: {scan.found.summary}")
     is_plan = dry_run or not plan.expired
     more = () if is_plan else RESULT_FIELDS
     session.check_report((*plan.document().values, *more), EXPIRE_FIELDS, beside=None)

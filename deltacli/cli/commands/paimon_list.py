@@ -34,4 +34,6 @@ def paimon_list(options: CommonOptions, table: PaimonArg, branch: BranchOpt = No
         hint = f"; {found.hint}" if found.hint else ""
         session.warn([f"what needs a version cannot be told: {found.message}{hint}"])
         found = None
+    if found is not None:
+        session.explain(found.summary)
     session.show(describe.list_versions(listing, found))

@@ -35,5 +35,9 @@ def paimon_show(
     from deltacli.paimon.table import list_schemas, load_schema
 
     session = Session(options)
-    chosen = open_branch(session, table, branch)
-    session.show(describe_version(chosen, load_schema(list_schemas(chosen), at)))
+    listing = list_schemas(open_branch(session, table, branch))
+    schema = load_schema(listing, at)
+    name = listing.newest if at is None else at
+    if schema.id != name:
+        session.warn([f"the file of schema {name} has the id {schema.id}"])
+    session.show(describe_version(listing.branch, schema))
