@@ -310,6 +310,18 @@ def test_snapshots_that_cannot_be_seen_are_no_absence(
     assert table.schema_ids == [0, 1, 2, 3]
 
 
+def test_a_manifest_has_as_many_entries_as_its_list_says(table: PaimonTable) -> None:
+    table.add_schemas(3)
+    record = table.manifest([(ADD, 0)])
+    # Where no size is told, only the number of entries tells a file that was cut.
+    name, size = table.manifest_list([{**record, "_FILE_SIZE": 0, "_NUM_ADDED_FILES": 2}])
+    tree = table.snapshot(1, 2, [])
+    tree |= {"baseManifestList": name, "baseManifestListSize": size}
+    table.put("snapshot/snapshot-1", tree)
+    with pytest.raises(CorruptLog, match="has 1 entries, and its list says 2"):
+        plan_expire(Branch(table.store), ALL_AGES, NOW)
+
+
 def test_a_list_that_was_cut_is_not_an_empty_one(table: PaimonTable) -> None:
     table.add_schemas(3)
     tree = table.snapshot(1, 2, [(ADD, 0)])
