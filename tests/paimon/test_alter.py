@@ -378,6 +378,18 @@ def test_flaws_that_were_there_do_not_stand_in_the_way(tmp_path: Path, deltacli:
     assert "highestFieldId is too low" in found.stderr
 
 
+def test_what_paimon_refuses_is_mended_before_anything_else(
+    tmp_path: Path, deltacli: Deltacli
+) -> None:
+    table = PaimonTable(tmp_path / "table")
+    table.add_schema(schema(primaryKeys=["k"], options={"bucket": "0"}))
+    found = deltacli("paimon", "alter", table.root, "add column n INT", "--yes")
+    assert found.code == 4
+    assert "bucket 0" in found.stderr
+    own = ("paimon", "alter", table.root, "add column n INT", "set option bucket = 4", "--yes")
+    assert deltacli(*own).code == 0
+
+
 def test_a_plan_is_shown_and_nothing_is_done(table: PaimonTable, deltacli: Deltacli) -> None:
     own = ("paimon", "alter", table.root, "add column n INT", "-o", "json")
     planned = deltacli(*own, "--dry-run")
