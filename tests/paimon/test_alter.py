@@ -350,6 +350,17 @@ def test_some_things_stay_once_there_is_data(
     assert table.schema_ids == [0]
 
 
+def test_without_explicit_casts_a_type_stays_nullable(
+    table: PaimonTable, deltacli: Deltacli
+) -> None:
+    switches = {"disable-explicit-type-casting": "true",
+                "alter-column-null-to-not-null.disabled": "false"}  # fmt: skip
+    table.add_schema({**KEYED, "options": {**KEYED["options"], **switches}})
+    own = ("paimon", "alter", table.root)
+    assert deltacli(*own, "alter type v BIGINT NOT NULL", "--yes").code == 4
+    assert deltacli(*own, "alter type v BIGINT", "--yes").code == 0
+
+
 def test_losses_need_to_be_allowed(table: PaimonTable, deltacli: Deltacli) -> None:
     own = ("paimon", "alter", table.root, "alter type v SMALLINT", "--yes", "-o", "json")
     found = deltacli(*own)

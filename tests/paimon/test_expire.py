@@ -307,6 +307,12 @@ def test_snapshots_that_cannot_be_seen_are_no_absence(
     break_it(table.root)
     with pytest.raises(CorruptLog):
         plan_expire(Branch(table.store), ALL_AGES, NOW)
+    # A tag that can be seen says nothing of the snapshots.
+    if not (table.root / "snapshot").is_dir() and os.path.lexists(table.root / "snapshot"):
+        table.put("tag/tag-a", table.snapshot(1, 0, [], branch="other"))
+        assert (table.root / "tag/tag-a").is_file()
+    with pytest.raises(CorruptLog):
+        plan_expire(Branch(table.store), ALL_AGES, NOW)
     assert table.schema_ids == [0, 1, 2, 3]
 
 
