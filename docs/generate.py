@@ -10,7 +10,7 @@ from deltacli import __version__
 from deltacli.cli.completions import script
 from deltacli.cli.tree import Command, Parameter, command_tree
 from deltacli.errors import EXIT_CODES
-from deltacli.operations.validation import BOOK
+from deltacli.operations.any_table import BOOK
 
 ROOT = Path(__file__).resolve().parent.parent
 

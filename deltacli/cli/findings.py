@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.failure import failure_of
 from deltacli.cli.session import Session
-from deltacli.errors import NotFound
+from deltacli.errors import Interrupted, NotFound, UsageError
 from deltacli.render.formats import FindingsFormat
 
 if TYPE_CHECKING:
     from deltacli.checking.model import Severity
+    from deltacli.checking.tally import Checked, FindingKey
     from deltacli.operations.validation import Baseline, TableResult
+    from deltacli.storage import LogStore
+    from deltacli.storage.patterns import Mark
 
 
 class FailOn(StrEnum):
@@ -97,6 +102,47 @@ def check_finding_fields(session: Session) -> None:
 
     if session.fields:
         check_fields(session.fields, FINDING_FIELDS)
+
+
+def check_each(
+    session: Session,
+    patterns: Sequence[str],
+    marks: Sequence[Mark],
+    known: Baseline,
+    check: Callable[[LogStore, frozenset[FindingKey]], Checked],
+) -> list[TableResult]:
+    """Each table for itself: one that cannot be checked does not stop the others."""
+    from deltacli.operations.validation import TableResult, baseline_name
+    from deltacli.storage.patterns import matching_tables
+
+    results: list[TableResult] = []
+    waiting = list(patterns)
+    seen: set[str] = set()
+    while waiting:
+        table = waiting.pop(0)
+        try:
+            found = matching_tables(table, session.storage_options, marks)
+            if found != [table]:
+                waiting = found + waiting
+                continue
+            store, at = session.open(table)
+            if store.location in seen:
+                continue
+            seen.add(store.location)
+            if at is not None:
+                raise UsageError(
+                    "all versions are checked", hint="leave the version out of the name"
+                )
+            with session.progress:
+                checked = check(store, known.get(baseline_name(table), frozenset()))
+            results.append(TableResult(table, checked, checked.error))
+        except (Exception, KeyboardInterrupt) as raised:
+            error = failure_of(raised)
+            error.location = error.location or table
+            if isinstance(error, Interrupted):
+                raise
+            results.append(TableResult(table, None, error))
+    return results
 
 
 def show_results(session: Session, results: list[TableResult], fails: frozenset[Severity]) -> None:

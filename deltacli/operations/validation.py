@@ -1,27 +1,19 @@
-"""`validate` over one or many tables: what was found, told, and compared with a baseline."""
+"""What was found in one or many tables: told, and compared with a baseline."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from deltacli.checking.model import AnyRule, Severity
 from deltacli.checking.tally import Checked, FindingKey, Found
 from deltacli.delta import json_text
-from deltacli.errors import DeltaCliError, FileMissing, UsageError
+from deltacli.errors import DeltaCliError, UsageError
 from deltacli.operations.records import Document, Listing, Row
-from deltacli.paimon import book as paimon_rules
-from deltacli.paimon.check import check_table as check_paimon
-from deltacli.paimon.table import is_paimon_table
-from deltacli.storage import LogStore
-from deltacli.validate import registry as delta_rules
-from deltacli.validate.check import Means, Request
 
-# The rules for tables of both kinds; each table is asked by those of its own.
-BOOK = delta_rules.BOOK | paimon_rules.BOOK
 FINDING_FIELDS = (
     "location", "rule", "severity", "title", "message", "file", "line", "version", "path", "hint",
 )  # fmt: skip
@@ -61,8 +53,8 @@ class TableResult:
     def counts(self) -> dict[Severity, int]:
         """All findings by severity, also those that were not kept."""
         sums: Counter[Severity] = Counter()
-        for rule_id, count in self.checked.tally.counts.items() if self.checked else ():
-            sums[BOOK.by_id[rule_id].severity] += count
+        for one in self.rules:
+            sums[one.severity] += self.checked.tally.counts[one.id] if self.checked else 0
         return {one: sums[one] for one in _WORST_FIRST}
 
     def left_out(self) -> dict[str, int]:
@@ -108,30 +100,6 @@ class TableResult:
             }
 
 
-def check_any_table(store: LogStore, request: Request, means: Means) -> Checked:
-    """A table checked by the rules of its kind; one with a Delta log is a Delta table."""
-    if not has_delta_log(store) and is_paimon_table(store):
-        return check_paimon(
-            store,
-            [one for one in request.rules if one.id in paimon_rules.BOOK.by_id],
-            level=request.level,
-            most=request.most,
-            known=request.known,
-            on_progress=means.on_progress,
-        )
-    rules = [one for one in request.rules if one.id in delta_rules.BOOK.by_id]
-    from deltacli.validate.check import check_table
-
-    return check_table(store, replace(request, rules=rules), means)
-
-
-def has_delta_log(store: LogStore) -> bool:
-    try:
-        return next(iter(store.list_from("_delta_log")), None) is not None
-    except FileMissing:
-        return False
-
-
 def whole_document(results: Sequence[TableResult]) -> Document:
     return Document({"tables": [one.record() for one in results]}, "validate", is_chosen=True)
 
@@ -149,7 +117,7 @@ def finding_listing(results: Sequence[TableResult]) -> Listing:
     return Listing(rows(), FINDING_FIELDS, shown, "findings")
 
 
-def rule_listing(rules: Sequence[AnyRule] = BOOK.rules) -> Listing:
+def rule_listing(rules: Sequence[AnyRule]) -> Listing:
     """The rules as rows, with their pages."""
     rows = (
         {

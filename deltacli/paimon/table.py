@@ -158,14 +158,6 @@ def open_branch(store: LogStore, name: str | None = None) -> Branch:
     return Branch(store, name)
 
 
-def is_paimon_table(store: LogStore) -> bool:
-    """Whether there is a schema file of Paimon's."""
-    try:
-        return any(_VERSION.fullmatch(one.name) for one in store.list_from("schema", "schema-"))
-    except FileMissing:
-        return False
-
-
 def newest_id(branch: Branch) -> int | None:
     """The id of the newest version, if there is one."""
     matches = (_VERSION.fullmatch(one.name) for one in branch.entries("schema"))

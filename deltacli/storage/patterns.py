@@ -1,4 +1,4 @@
-"""Tables by a pattern such as `s3://bucket/sales/*`, wherever they lie."""
+"""What a table is known by, and tables by a pattern such as `s3://bucket/sales/*`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ _WILD = re.compile(r"[*?\[]")
 Mark = tuple[str, str]
 DELTA: Mark = ("_delta_log", "")
 PAIMON: Mark = ("schema", "schema-")
+
+
+def bears(store: LogStore, mark: Mark) -> bool:
+    """Whether a place has the mark of a table of some kind."""
+    folder, start = mark
+    try:
+        return any(one.name.startswith(start) for one in store.list_from(folder, start))
+    except StorageError as error:
+        # What cannot be looked into is told when it is looked into.
+        return not isinstance(error, FileMissing)
 
 
 def is_pattern(table: str) -> bool:
@@ -60,12 +70,4 @@ def _below(folder: str, steps: list[str], options: Mapping[str, str] | None) -> 
 
 def _is_table(place: str, options: Mapping[str, str] | None, marks: Sequence[Mark]) -> bool:
     store = open_store(place, options)
-    return any(_has(store, folder, start) for folder, start in marks)
-
-
-def _has(store: LogStore, folder: str, start: str) -> bool:
-    try:
-        return any(one.name.startswith(start) for one in store.list_from(folder, start))
-    except StorageError as error:
-        # What cannot be looked into is told when it is looked into.
-        return not isinstance(error, FileMissing)
+    return any(bears(store, one) for one in marks)

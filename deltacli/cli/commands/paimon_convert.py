@@ -94,11 +94,11 @@ def _convert(
     allows_lossy: bool,
 ) -> Conversion:
     from deltacli.operations.paimon_convert import convert_delta, convert_paimon
-    from deltacli.operations.validation import has_delta_log
-    from deltacli.paimon.table import is_paimon_table, list_schemas, open_branch
+    from deltacli.paimon.table import list_schemas, open_branch
+    from deltacli.storage.patterns import DELTA, PAIMON, bears
 
     store, version = session.open(table)
-    if not has_delta_log(store) and is_paimon_table(store):
+    if not bears(store, DELTA) and bears(store, PAIMON):
         if version is not None:
             raise UsageError(
                 f"{table!r} names a version of a Delta table", hint="name a schema by --at"

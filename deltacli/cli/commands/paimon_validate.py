@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.failure import failure_of
 from deltacli.cli.findings import (
     BaselineOpt,
     FailOn,
@@ -14,6 +13,7 @@ from deltacli.cli.findings import (
     IgnoreOpt,
     MaxFindingsOpt,
     SelectOpt,
+    check_each,
     check_finding_fields,
     end_with,
     failing,
@@ -22,13 +22,12 @@ from deltacli.cli.findings import (
     show_results,
 )
 from deltacli.cli.options import CommonOptions
-from deltacli.cli.paimon import open_paimon
 from deltacli.cli.session import Session
-from deltacli.errors import Interrupted
 from deltacli.render.formats import FindingsFormat
 
 if TYPE_CHECKING:
-    from deltacli.operations.validation import TableResult
+    from deltacli.checking.tally import Checked, FindingKey
+    from deltacli.storage import LogStore
 
 FORMATS = FindingsFormat
 EXAMPLES = (
@@ -76,39 +75,29 @@ def paimon_validate(
     `deltacli validate` does the same where it meets a Paimon table, and explains the rules.
     """
     from deltacli.checking.model import Level
-    from deltacli.operations.validation import TableResult, baseline_name
     from deltacli.paimon.book import BOOK
     from deltacli.paimon.check import check_table
     from deltacli.paimon.table import open_branch
-    from deltacli.storage.patterns import PAIMON, matching_tables
+    from deltacli.storage.patterns import PAIMON
 
     session = Session(options)
     ignored = rule_ids(ignore) + ((_MAP_KEYS,) if allow_nullable_map_keys else ())
     rules = BOOK.chosen(Level.LOG, rule_ids(select), ignored)
     check_finding_fields(session)
     session.check_places(None)
-    known = read_baseline(baseline)
-    results: list[TableResult] = []
-    for pattern in tables:
-        for table in matching_tables(pattern, session.storage_options, (PAIMON,)):
-            try:
-                store = open_paimon(session, table)
-                with session.progress:
-                    checked = check_table(
-                        store,
-                        rules,
-                        most=max_findings or None,
-                        known=known.get(baseline_name(table), frozenset()),
-                        branch=open_branch(store, branch) if branch is not None else None,
-                        on_progress=session.progress,
-                    )
-                results.append(TableResult(table, checked, checked.error))
-            except (Exception, KeyboardInterrupt) as raised:
-                error = failure_of(raised)
-                error.location = error.location or table
-                if isinstance(error, Interrupted):
-                    raise
-                results.append(TableResult(table, None, error))
+
+    def check(store: LogStore, known: frozenset[FindingKey]) -> Checked:
+        chosen = None if branch is None else open_branch(store, branch)
+        return check_table(
+            store,
+            rules,
+            most=max_findings or None,
+            known=known,
+            branch=chosen,
+            on_progress=session.progress,
+        )
+
+    results = check_each(session, tables, (PAIMON,), read_baseline(baseline), check)
     fails = failing(fail_on)
     show_results(session, results, fails)
     end_with(session, results, fails)

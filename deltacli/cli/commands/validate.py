@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.engines import EngineWish
-from deltacli.cli.failure import failure_of
 from deltacli.cli.findings import (
     BaselineOpt,
     FailOn,
@@ -16,6 +15,7 @@ from deltacli.cli.findings import (
     IgnoreOpt,
     MaxFindingsOpt,
     SelectOpt,
+    check_each,
     check_finding_fields,
     end_with,
     failing,
@@ -31,11 +31,13 @@ from deltacli.cli.options import (
     SparkMasterOpt,
 )
 from deltacli.cli.session import Session
-from deltacli.errors import Interrupted, UsageError
+from deltacli.errors import UsageError
 from deltacli.render.formats import FindingsFormat
 
 if TYPE_CHECKING:
+    from deltacli.checking.tally import Checked, FindingKey
     from deltacli.operations.validation import Baseline, TableResult
+    from deltacli.storage import LogStore
     from deltacli.validate.check import Means, Request
     from deltacli.validate.data_files import Sample
 
@@ -121,7 +123,7 @@ def validate(
     formats -o takes junit, sarif and github; the last is the default in a workflow of GitHub.
     """
     from deltacli.checking.model import Level
-    from deltacli.operations.validation import BOOK
+    from deltacli.operations.any_table import BOOK
 
     wants_rows = level is LevelChoice.DATA and not (explain or list_rules)
     wish = EngineWish.of(engine, spark_master, spark_conf)
@@ -181,42 +183,17 @@ def _sample(text: str | None) -> Sample:
 def _check_all(
     session: Session, patterns: list[str], request: Request, known: Baseline
 ) -> list[TableResult]:
-    """Each table for itself: one that cannot be checked does not stop the others."""
     from dataclasses import replace
 
-    from deltacli.operations.validation import TableResult, baseline_name, check_any_table
-    from deltacli.storage.patterns import DELTA, PAIMON, matching_tables
+    from deltacli.operations.any_table import check_any_table
+    from deltacli.storage.patterns import DELTA, PAIMON
 
     means = _means(session)
-    results: list[TableResult] = []
-    waiting = list(patterns)
-    seen: set[str] = set()
-    while waiting:
-        table = waiting.pop(0)
-        try:
-            found = matching_tables(table, session.storage_options, (DELTA, PAIMON))
-            if found != [table]:
-                waiting = found + waiting
-                continue
-            store, at = session.open(table)
-            if store.location in seen:
-                continue
-            seen.add(store.location)
-            if at is not None:
-                raise UsageError(
-                    "validate goes by the whole log", hint="leave the version out of the name"
-                )
-            own = replace(request, known=known.get(baseline_name(table), frozenset()))
-            with session.progress:
-                checked = check_any_table(store, own, means)
-            results.append(TableResult(table, checked, checked.error))
-        except (Exception, KeyboardInterrupt) as raised:
-            error = failure_of(raised)
-            error.location = error.location or table
-            if isinstance(error, Interrupted):
-                raise
-            results.append(TableResult(table, None, error))
-    return results
+
+    def check(store: LogStore, known: frozenset[FindingKey]) -> Checked:
+        return check_any_table(store, replace(request, known=known), means)
+
+    return check_each(session, patterns, (DELTA, PAIMON), known, check)
 
 
 def _means(session: Session) -> Means:
