@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deltacli.delta import json_text
+from deltacli.delta.column_mapping import PHYSICAL
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
@@ -54,7 +55,7 @@ class Field:
     @property
     def physical_name(self) -> str:
         """The name that data files, partition values and statistics use."""
-        name = self.metadata.get("delta.columnMapping.physicalName")
+        name = self.metadata.get(PHYSICAL)
         return name if isinstance(name, str) else self.name
 
 

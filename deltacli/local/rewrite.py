@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from deltacli.delta.actions import Json
 from deltacli.delta.arrow_types import arrow_type, type_name
+from deltacli.delta.column_mapping import ID
 from deltacli.delta.data_files import NewFile, Target, new_name
 from deltacli.delta.paths import file_location
 from deltacli.delta.scan import Places, Rows, ScanFile
@@ -30,7 +31,6 @@ from deltacli.local.new_stats import NewStats
 from deltacli.local.scan import find_column, open_data_file, rows_that_count, shaped
 from deltacli.storage import LogStore
 
-_ID = "delta.columnMapping.id"
 _FILE_ID = b"PARQUET:field_id"
 _GROUP_BYTES = 128 << 20
 _BATCH = 16_384
@@ -202,7 +202,7 @@ def _is_text(kind: Any) -> bool:
 
 def _arrow_field(field: Any, mode: str) -> Any:
     """A column as the file has it, with its id."""
-    own = field.metadata.get(_ID) if mode != "none" else None
+    own = field.metadata.get(ID) if mode != "none" else None
     metadata = {"PARQUET:field_id": str(own)} if own is not None else None
     return pa.field(field.name, _arrow_kind(field.type, mode), metadata=metadata)
 

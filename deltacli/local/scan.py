@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 
 from deltacli.delta.arrow_types import arrow_type
 from deltacli.delta.bitmaps import BLOCK_ROWS, RowSet
+from deltacli.delta.column_mapping import ID
 from deltacli.delta.scan import Files, Rows, ScanFile
 from deltacli.delta.schema import Array, DataType, Field, Map, Struct
 from deltacli.errors import CorruptLog, FileMissing, StorageError
 from deltacli.storage import DataStore
 
-_ID = "delta.columnMapping.id"
 _FILE_ID = b"PARQUET:field_id"
 _BATCH = 8192
 
@@ -110,8 +110,8 @@ def _column(
 
 def find_column(schema: Any, field: Field, mode: str) -> Any:
     """A field of a file (or of a struct in it) by physical name or id; None if it is not there."""
-    if mode == "id" and _ID in field.metadata:
-        own = str(field.metadata[_ID]).encode()
+    if mode == "id" and ID in field.metadata:
+        own = str(field.metadata[ID]).encode()
         return next((one for one in schema if (one.metadata or {}).get(_FILE_ID) == own), None)
     name = field.physical_name if mode != "none" else field.name
     exact = [one for one in schema if one.name == name]

@@ -9,6 +9,7 @@ from typing import Any
 
 from deltacli.delta import json_text
 from deltacli.delta.checksum import read_checksum
+from deltacli.delta.column_mapping import ID
 from deltacli.delta.engine import Totals, Want
 from deltacli.delta.schema import Array, DataType, Map, Struct, type_text, type_tree
 from deltacli.delta.segment import earliest_rebuildable
@@ -226,7 +227,7 @@ def list_columns(snapshot: Snapshot) -> Listing:
                         "nullable": one.nullable,
                         "partition": len(own) == 1 and one.name in partitions,
                         "comment": one.metadata.get("comment"),
-                        "columnId": one.metadata.get("delta.columnMapping.id"),
+                        "columnId": one.metadata.get(ID),
                         "physicalName": one.physical_name,
                         "metadata": dict(one.metadata),
                     }
@@ -281,8 +282,8 @@ def _short(data_type: DataType) -> str:
 
 def _metadata_note(metadata: Mapping[str, Any]) -> str:
     notes = []
-    if "delta.columnMapping.id" in metadata:
-        notes.append(f"id {metadata['delta.columnMapping.id']}")
+    if ID in metadata:
+        notes.append(f"id {metadata[ID]}")
     changes = metadata.get("delta.typeChanges")
     for change in changes if isinstance(changes, list) else ():
         if isinstance(change, Mapping):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from deltacli.delta.actions import Json
+from deltacli.delta.column_mapping import ID
 from deltacli.delta.commit import Change, Committed, Moment
 from deltacli.delta.data_files import DataColumn, DataFooter, replacement, rewrite_target
 from deltacli.delta.engine import Engine, FileBatch
@@ -184,7 +185,7 @@ def _leaves(
     if isinstance(data_type, Struct):
         for one in data_type.fields:
             name = one.physical_name if is_mapped else one.name
-            number = one.metadata.get("delta.columnMapping.id") if is_mapped else None
+            number = one.metadata.get(ID) if is_mapped else None
             yield from _leaves(
                 one.type,
                 (*path, name.lower()),

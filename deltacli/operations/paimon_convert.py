@@ -10,6 +10,7 @@ from typing import Any
 from deltacli.checking.model import Severity
 from deltacli.delta import json_text
 from deltacli.delta.actions import Protocol
+from deltacli.delta.column_mapping import ColumnMapping
 from deltacli.delta.paths import commit_path
 from deltacli.delta.schema import type_tree
 from deltacli.delta.snapshot import Snapshot
@@ -23,7 +24,7 @@ from deltacli.paimon.from_delta import from_delta
 from deltacli.paimon.losses import Losses
 from deltacli.paimon.schema_file import TableSchema, schema_tree
 from deltacli.paimon.table import SchemaListing, is_listed, load_schema, read_schemas
-from deltacli.paimon.to_delta import ColumnMapping, DeltaTable, to_delta
+from deltacli.paimon.to_delta import DeltaTable, to_delta
 from deltacli.storage import LogStore, prove_put_if_absent
 
 # Flaws that Delta tables cannot have, either.

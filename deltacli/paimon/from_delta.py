@@ -9,11 +9,11 @@ from typing import Any
 
 from deltacli.delta import schema as delta
 from deltacli.delta.actions import Metadata
+from deltacli.delta.column_mapping import ID, MAX_ID, MODE, PHYSICAL
 from deltacli.delta.widening import CHANGES
 from deltacli.errors import Refused
 from deltacli.paimon.default_literals import DEFAULT, plain_default
 from deltacli.paimon.losses import Losses
-from deltacli.paimon.mapping_keys import FIELD_ID, MAPPING_MODE, MAX_ID, PHYSICAL
 from deltacli.paimon.numbering import Numbers
 from deltacli.paimon.rules.types import FIRST_SYSTEM_ID
 from deltacli.paimon.schema_file import NEWEST_VERSION, TableSchema
@@ -56,7 +56,7 @@ _LOST = {
     "__COLLATIONS": "its collation",
     "parquet.field.nested.ids": "the ids of its elements",
 }
-_QUIET = frozenset(("comment", LENGTHS, DEFAULT, FIELD_ID, PHYSICAL, "EXISTS_DEFAULT"))
+_QUIET = frozenset(("comment", LENGTHS, DEFAULT, ID, PHYSICAL, "EXISTS_DEFAULT"))
 _TABLE = {
     "delta.enablechangedatafeed": "the change data feed",
     "delta.enabledeletionvectors": "deletion vectors",
@@ -79,7 +79,7 @@ class _Conversion:
         kind = self.type(one.type, place, lengths)
         comment = one.metadata.get("comment")
         return Field(
-            int(one.metadata[FIELD_ID]) if self.keeps_ids else 0,
+            int(one.metadata[ID]) if self.keeps_ids else 0,
             one.name,
             as_nullable(kind, one.nullable),
             comment if isinstance(comment, str) else None,
@@ -130,7 +130,7 @@ class _Conversion:
             self.losses.add(place, "that it is an identity column")
         own_name = metadata.get(PHYSICAL, one.name)
         # One that only tells the id again is no loss.
-        if own_name not in (one.name, f"col-{metadata.get(FIELD_ID)}"):
+        if own_name not in (one.name, f"col-{metadata.get(ID)}"):
             self.losses.add(place, f"its physical name {metadata[PHYSICAL]}")
         for key in metadata:
             known = key in _QUIET or key in _LOST or key.startswith("delta.")
@@ -183,8 +183,8 @@ def from_delta(
     asked here.
     """
     configuration = metadata.configuration
-    maps = configuration.get(MAPPING_MODE, "none").lower() != "none"
-    has_ids = all(type(one.metadata.get(FIELD_ID)) is int for _, one in delta.walk(schema))
+    maps = configuration.get(MODE, "none").lower() != "none"
+    has_ids = all(type(one.metadata.get(ID)) is int for _, one in delta.walk(schema))
     conversion = _Conversion(losses, keeps_ids=maps and has_ids)
     fields = tuple(
         conversion.field(one, one.name) for one in schema.fields if conversion.is_kept(one)

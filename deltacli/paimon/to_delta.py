@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from deltacli.delta import schema as delta
 from deltacli.delta.actions import Protocol
+from deltacli.delta.column_mapping import ID, MAX_ID, MODE, PHYSICAL, ColumnMapping
 from deltacli.delta.features import with_features
 from deltacli.delta.widening import CHANGES
 from deltacli.delta.widening import PROPERTY as WIDENING_PROPERTY
@@ -17,7 +17,6 @@ from deltacli.delta.widening import STABLE as WIDENING
 from deltacli.errors import Refused
 from deltacli.paimon.default_literals import DEFAULT, literal_of
 from deltacli.paimon.losses import Losses
-from deltacli.paimon.mapping_keys import FIELD_ID, MAPPING_MODE, MAX_ID, PHYSICAL
 from deltacli.paimon.schema_file import TableSchema
 from deltacli.paimon.spark_types import DELTA_NAMES, LENGTHS, delta_name, has_lengths, spark_text
 from deltacli.paimon.type_history import type_history
@@ -38,14 +37,6 @@ from deltacli.paimon.types import (
 
 _SPECIAL = re.compile(r"[ ,;{}()\n\t=]")
 _FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
-
-
-class ColumnMapping(StrEnum):
-    """How Delta finds columns in files."""
-
-    NAME = "name"
-    ID = "id"
-    NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -80,7 +71,7 @@ class _Conversion:
             self._default(one, place, metadata)
         if self.mapping is not ColumnMapping.NONE:
             own_id = one.id + self.shift
-            metadata |= {FIELD_ID: own_id, PHYSICAL: f"col-{own_id}"}
+            metadata |= {ID: own_id, PHYSICAL: f"col-{own_id}"}
         if one.id in self.history:
             metadata[CHANGES] = self.history[one.id]
             self.features.add(WIDENING)
@@ -169,7 +160,7 @@ def to_delta(
     configuration: dict[str, str] = {}
     if mapping is not ColumnMapping.NONE:
         highest = max([schema.highest_field_id, *ids])
-        configuration = {MAPPING_MODE: mapping.value, MAX_ID: str(highest + shift)}
+        configuration = {MODE: mapping.value, MAX_ID: str(highest + shift)}
         conversion.features.add("columnMapping")
     if WIDENING in conversion.features:
         configuration[WIDENING_PROPERTY] = "true"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from deltacli.delta.column_mapping import ID
 from deltacli.delta.schema import Array, DataType, Field, Map, Primitive, Struct, type_tree, walk
 from deltacli.errors import Refused
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_ID = "delta.columnMapping.id"
 _AS_BYTES = ("geometry", "geography")
 _UNREADABLE = ("timestamp_nanos", "timestamp_ntz_nanos")
 
@@ -63,8 +63,8 @@ def _field(field: Field, mode: str) -> Field:
     if mode == "none":
         return Field(field.name, own, True)
     # The columns of the change data feed have no ids.
-    has_id = mode == "id" and _ID in field.metadata
-    metadata = {"parquet.field.id": field.metadata[_ID]} if has_id else {}
+    has_id = mode == "id" and ID in field.metadata
+    metadata = {"parquet.field.id": field.metadata[ID]} if has_id else {}
     return Field(field.physical_name, own, True, metadata)
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from deltacli.delta.column_mapping import ID
 from deltacli.delta.data_files import DataColumn, DataFooter
 from deltacli.delta.engine import Engine, FileBatch
 from deltacli.delta.paths import file_location
@@ -87,7 +88,7 @@ class TableColumns:
                 yield from self._leaves(inner, (*path, part), (*logical, part), nearest)
         elif isinstance(kind, Primitive) and nearest is not None:
             is_inside = logical[-1] != nearest.name
-            number = nearest.metadata.get("delta.columnMapping.id")
+            number = nearest.metadata.get(ID)
             own = number if type(number) is int and not is_inside else None
             yield path, Column(logical, nearest, kind.name, own)
 

@@ -10,14 +10,13 @@ from typing import Any
 
 from deltacli.delta import json_text
 from deltacli.delta.actions import DomainMetadata, Metadata, Protocol
+from deltacli.delta.column_mapping import MODE
 from deltacli.delta.column_paths import fields_of
 from deltacli.delta.features import supported_features
 from deltacli.delta.properties import read_tolerantly
 from deltacli.delta.schema import BadSchema, Field, Struct, parse_schema, walk
 
 Path = tuple[str, ...]
-MODE = "delta.columnMapping.mode"
-ID, PHYSICAL = "delta.columnMapping.id", "delta.columnMapping.physicalName"
 CLUSTERING, ROW_TRACKING = "delta.clustering", "delta.rowTracking"
 
 

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from deltacli.delta import schema as delta
 from deltacli.delta.actions import Format, Metadata
+from deltacli.delta.column_mapping import ColumnMapping
 from deltacli.delta.snapshot import load_snapshot
 from deltacli.local.engine import LocalEngine
 from deltacli.paimon.from_delta import from_delta
 from deltacli.paimon.losses import Losses
 from deltacli.paimon.schema_file import field_tree
-from deltacli.paimon.to_delta import ColumnMapping, to_delta
+from deltacli.paimon.to_delta import to_delta
 from deltacli.paimon.types import walk_fields
 from deltacli.storage.local import LocalStore
 from tests.builder import TableBuilder, protocol

@@ -10,8 +10,8 @@ import typer
 from deltacli.cli.options import CommonOptions
 from deltacli.cli.paimon import BranchOpt
 from deltacli.cli.session import Session
+from deltacli.delta.column_mapping import ColumnMapping
 from deltacli.errors import UsageError
-from deltacli.paimon.to_delta import ColumnMapping
 from deltacli.storage import open_store
 
 if TYPE_CHECKING:

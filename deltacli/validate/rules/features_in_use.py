@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from deltacli.checking.model import ERROR, FILES, FOOTERS, WARNING, Finding, rule
 from deltacli.delta import json_text
+from deltacli.delta.column_mapping import PHYSICAL
 from deltacli.validate.adds import Adds, LiveAdds
 from deltacli.validate.commits import Commit
 from deltacli.validate.data_files import ChangeFile
-from deltacli.validate.definition import PHYSICAL, ROW_TRACKING, Definition
+from deltacli.validate.definition import ROW_TRACKING, Definition
 from deltacli.validate.live import Live
 from deltacli.validate.log_files import DAY_MS
 from deltacli.validate.stored import Stored

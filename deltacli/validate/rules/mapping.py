@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from deltacli.checking.model import ERROR, FOOTERS, WARNING, Finding, rule
+from deltacli.delta.column_mapping import ID, MAX_ID, MODE, NESTED_IDS, PHYSICAL
 from deltacli.validate.adds import ABSENT, Adds
 from deltacli.validate.data_files import DataFile
-from deltacli.validate.definition import ID, MODE, PHYSICAL, Definition, Path, dotted
-
-_NESTED_IDS = "delta.columnMapping.nested.ids"
+from deltacli.validate.definition import Definition, Path, dotted
 
 
 def _finding(definition: Definition, message: str) -> Finding:
@@ -24,7 +23,7 @@ def _ids(definition: Definition) -> Iterator[tuple[Path, int]]:
         number = metadata.get(ID)
         if type(number) is int:
             yield path, number
-        nested = metadata.get(_NESTED_IDS)
+        nested = metadata.get(NESTED_IDS)
         for name, inner in nested.items() if isinstance(nested, dict) else ():
             if type(inner) is int:
                 yield (*path, str(name)), inner
@@ -97,12 +96,12 @@ def max_column_id_covers_all(definition: Definition) -> Iterator[Finding]:
     """
     if not definition.is_mapped or definition.schema is None:
         return
-    text = definition.configuration.get("delta.columnMapping.maxColumnId")
+    text = definition.configuration.get(MAX_ID)
     if text is None:
         yield _finding(definition, "delta.columnMapping.maxColumnId is not set")
         return
     greatest = max((number for _, number in _ids(definition)), default=0)
-    most = definition.setting("delta.columnMapping.maxColumnId")
+    most = definition.setting(MAX_ID)
     if isinstance(most, int) and most < greatest:
         yield _finding(
             definition, f"delta.columnMapping.maxColumnId is {most}, there is the id {greatest}"

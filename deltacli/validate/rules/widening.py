@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deltacli.checking.model import ERROR, WARNING, Finding, rule
+from deltacli.delta.column_mapping import ID
 from deltacli.delta.column_paths import fields_of
 from deltacli.delta.widening import CHANGES, is_for_iceberg, is_readable_change, type_named
-from deltacli.validate.definition import ID, Definition, Path, dotted
+from deltacli.validate.definition import Definition, Path, dotted
 
 Change = Mapping[str, Any]
 
