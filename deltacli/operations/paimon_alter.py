@@ -29,7 +29,7 @@ from deltacli.paimon.table import (
     read_schemas,
 )
 from deltacli.paimon.types import walk_fields
-from deltacli.storage import prove_put_if_absent
+from deltacli.storage import LogStore, prove_put_if_absent
 
 _ATTEMPTS = 15
 # Paimon reads ids of schemas as integers of 32 bits.
@@ -184,13 +184,14 @@ def _check(branch: Branch, old: TableSchema, new: TableSchema) -> list[str]:
         is_error = one.rule.severity is Severity.ERROR
         is_new = seen[one.rule.id] > before[one.rule.id]
         if is_error and (is_new or one.rule.id.startswith(ENFORCED)):
-            raise _not_taken(one, branch.store.location)
+            raise not_taken(one, branch.store.location)
         if is_new and one.rule.severity is Severity.WARNING:
             warnings.append(one.finding.message)
     return warnings
 
 
-def _not_taken(one: Found, location: str) -> Refused:
+def not_taken(one: Found, location: str) -> Refused:
+    """The error for a schema that breaks one of Paimon's rules."""
     return Refused(
         f"Paimon would not take the result: {one.finding.message}",
         hint=f"`deltacli validate --explain {one.rule.id}` tells more",
@@ -213,7 +214,7 @@ def apply_alter(
     prove_put_if_absent(store, plan.branch.path("schema"))
     shown = plan.differences
     for attempt in range(_ATTEMPTS):
-        if plan.new is None or _put(plan, plan.content):
+        if plan.new is None or put_new(store, plan.path, plan.content):
             return plan
         pause(random.uniform(0, min(0.02 * 2**attempt, 1.0)))
         plan = plan_alter(plan.branch, wish, now_ms())
@@ -231,24 +232,23 @@ def apply_alter(
     )
 
 
-def _put(plan: AlterPlan, content: bytes) -> bool:
-    """Whether the file is ours: it is read back, also where it is not known how a put ended."""
-    store = plan.branch.store
+def put_new(store: LogStore, path: str, content: bytes) -> bool:
+    """Whether a new file is ours: it is read back, also where it is not known how a put ended."""
     try:
-        store.put_if_absent(plan.path, content)
+        store.put_if_absent(path, content)
     except AlreadyExists:
         # It may be our own first attempt, repeated by the driver.
-        return store.read(plan.path) == content
+        return store.read(path) == content
     except Busy:
         return False
     except StorageError as failure:
         try:
-            return store.read(plan.path) == content
+            return store.read(path) == content
         except StorageError:
             raise failure from None
-    if store.read(plan.path) != content:
+    if store.read(path) != content:
         raise Conflict(
-            f"{plan.path} is not what was written",
+            f"{path} is not what was written",
             hint="somebody else writes to this table without regard for others",
             location=store.location,
         )

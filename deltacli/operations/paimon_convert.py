@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from deltacli import __version__
 from deltacli.checking.model import Severity
 from deltacli.delta import json_text
-from deltacli.delta.actions import Protocol
+from deltacli.delta.actions import Format, Metadata
+from deltacli.delta.checkpoint import metadata_action, protocol_body
 from deltacli.delta.column_mapping import ColumnMapping
 from deltacli.delta.paths import commit_path
 from deltacli.delta.schema import type_tree
 from deltacli.delta.snapshot import Snapshot
-from deltacli.errors import AlreadyExists, Conflict, FileMissing, Refused
+from deltacli.errors import Conflict, FileMissing, Refused
 from deltacli.operations.describe import clustering_columns, schema_lines
-from deltacli.operations.paimon_alter import written
+from deltacli.operations.paimon_alter import not_taken, put_new, written
 from deltacli.operations.paimon_describe import column_lines
 from deltacli.operations.records import Document
 from deltacli.paimon.check import findings_of
@@ -58,11 +60,7 @@ def convert_delta(snapshot: Snapshot, *, allows_lossy: bool, now_ms: int) -> Con
     converted = from_delta(schema, snapshot.metadata, clustering, losses, now_ms)
     for one in findings_of(converted):
         if one.rule.severity is Severity.ERROR:
-            raise Refused(
-                f"Paimon would not take the result: {one.finding.message}",
-                hint=f"`deltacli validate --explain {one.rule.id}` tells more",
-                location=location,
-            )
+            raise not_taken(one, location)
     values = {
         "location": location,
         "from": "delta",
@@ -111,26 +109,23 @@ def convert_paimon(
         "schema": type_tree(table.schema),
         "partitionColumns": list(table.partition_columns),
         "configuration": dict(table.configuration),
-        "protocol": _protocol(table.protocol),
+        "protocol": protocol_body(table.protocol),
     }
-    commit = _first_commit(table, listing, now_ms)
+    commit = _first_commit(table, now_ms)
     return Conversion(values, losses, commit_path(0), commit, tuple(schema_lines(table.schema)))
 
 
-def _protocol(protocol: Protocol) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "minReaderVersion": protocol.min_reader_version,
-        "minWriterVersion": protocol.min_writer_version,
-    }
-    if protocol.reader_features is not None:
-        body["readerFeatures"] = list(protocol.reader_features)
-    if protocol.writer_features is not None:
-        body["writerFeatures"] = list(protocol.writer_features)
-    return body
-
-
-def _first_commit(table: DeltaTable, listing: SchemaListing, now_ms: int) -> bytes:
-    schema = json_text.dump(type_tree(table.schema)).decode()
+def _first_commit(table: DeltaTable, now_ms: int) -> bytes:
+    metadata = Metadata(
+        id=str(uuid.uuid4()),
+        name=None,
+        description=table.description,
+        format=Format(),
+        schema_string=json_text.dump(type_tree(table.schema)).decode(),
+        partition_columns=table.partition_columns,
+        configuration=table.configuration,
+        created_time=now_ms,
+    )
     actions = (
         {
             "commitInfo": {
@@ -144,23 +139,12 @@ def _first_commit(table: DeltaTable, listing: SchemaListing, now_ms: int) -> byt
                 },
                 "isBlindAppend": True,
                 "operationMetrics": {},
-                "engineInfo": "deltacli",
+                "engineInfo": f"deltacli/{__version__}",
                 "txnId": str(uuid.uuid4()),
             }
         },
-        {"protocol": _protocol(table.protocol)},
-        {
-            "metaData": {
-                "id": str(uuid.uuid4()),
-                "name": None,
-                "description": table.description,
-                "format": {"provider": "parquet", "options": {}},
-                "schemaString": schema,
-                "partitionColumns": list(table.partition_columns),
-                "configuration": dict(table.configuration),
-                "createdTime": now_ms,
-            }
-        },
+        {"protocol": protocol_body(table.protocol)},
+        metadata_action(metadata),
     )
     return b"".join(json_text.dump(one) + b"\n" for one in actions)
 
@@ -185,11 +169,9 @@ def create_table(conversion: Conversion, store: LogStore) -> None:
             location=store.location,
         )
     prove_put_if_absent(store, conversion.path.rpartition("/")[0])
-    try:
-        store.put_if_absent(conversion.path, conversion.content)
-    except AlreadyExists:
+    if not put_new(store, conversion.path, conversion.content):
         raise Conflict(
-            f"{conversion.path} was written by somebody else", location=store.location
-        ) from None
-    if store.read(conversion.path) != conversion.content:
-        raise Conflict(f"{conversion.path} is not what was written", location=store.location)
+            f"{conversion.path} was written by somebody else",
+            hint="look at the table that is there now",
+            location=store.location,
+        )

@@ -169,13 +169,7 @@ def plan_expire(
     schemas = load_all(listing)
     scan = ReferenceScan(branch, on_progress)
     needed = scan.run()
-    newest = newest_id(branch)
-    if newest != listing.newest:
-        raise Conflict(
-            f"the newest schema was {listing.newest} and is {newest} by now",
-            hint="try again",
-            location=branch.store.location,
-        )
+    _check_newest(listing)
     _check_snapshots(branch, scan)
     missing = sorted(needed.ids - listing.by_id.keys())
     if missing:
@@ -314,18 +308,22 @@ def _check_unchanged(plan: ExpirePlan) -> None:
     """Look for what came since the plan was made. Raises Conflict if it does not hold any more."""
     for scan in plan.scans:
         scan.run()
-    newest = newest_id(plan.branch)
-    if newest != plan.listing.newest:
-        raise Conflict(
-            f"the newest schema was {plan.listing.newest} and is {newest} by now",
-            hint="look at the new plan, and try again",
-            location=plan.branch.store.location,
-        )
+    _check_newest(plan.listing)
     if has_iceberg_metadata(plan.branch):
         raise Conflict(
             "there is Iceberg metadata now, which needs every version",
             hint="nothing more is deleted",
             location=plan.branch.store.location,
+        )
+
+
+def _check_newest(listing: SchemaListing) -> None:
+    newest = newest_id(listing.branch)
+    if newest != listing.newest:
+        raise Conflict(
+            f"the newest schema was {listing.newest} and is {newest} by now",
+            hint="look at a new plan, and try again",
+            location=listing.branch.store.location,
         )
 
 

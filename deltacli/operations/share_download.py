@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from deltacli import __version__
 from deltacli.delta import json_text
 from deltacli.delta.engine import Want
 from deltacli.delta.paths import LOG, commit_name
@@ -204,7 +205,7 @@ def _head(plan: Download, now_ms: int) -> Iterator[Mapping[str, Any]]:
                 "table": str(plan.table),
                 "version": str(plan.version.version),
             },
-            "engineInfo": "deltacli",
+            "engineInfo": f"deltacli/{__version__}",
         }
     }
     # What the provider's own log needs is nothing to this one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from deltacli.paimon.options import is_true
 from deltacli.paimon.schema_file import TableSchema
@@ -36,9 +37,7 @@ class Situation:
         return is_true(self.old.effective_options, key, default)
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Protocol):
     """One change of a batch."""
 
-    def apply(self, state: State, at: Situation) -> State:
-        raise NotImplementedError
+    def apply(self, state: State, at: Situation) -> State: ...

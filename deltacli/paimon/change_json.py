@@ -26,14 +26,12 @@ from deltacli.paimon.field_paths import Path
 from deltacli.paimon.schema_file import parse_type
 from deltacli.paimon.table_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from deltacli.paimon.types import (
-    Array,
     BadType,
     DataType,
     Map,
-    Multiset,
-    Row,
     as_nullable,
     check_depth,
+    with_inner,
 )
 
 Tree = Mapping[str, Any]
@@ -129,20 +127,8 @@ def _type(tree: Any) -> DataType:
 
 def with_right_keys(kind: DataType) -> DataType:
     """A type for a new column: what is written anew has no nullable MAP key."""
-    match kind:
-        case Row(fields):
-            inner = tuple(replace(one, type=with_right_keys(one.type)) for one in fields)
-            return replace(kind, fields=inner)
-        case Map(key, value):
-            return replace(
-                kind, key=as_nullable(with_right_keys(key), False), value=with_right_keys(value)
-            )
-        case Array(element):
-            return replace(kind, element=with_right_keys(element))
-        case Multiset(element):
-            return replace(kind, element=with_right_keys(element))
-        case _:
-            return kind
+    kind = with_inner(kind, with_right_keys)
+    return replace(kind, key=as_nullable(kind.key, False)) if isinstance(kind, Map) else kind
 
 
 def _add(tree: Tree) -> Change:

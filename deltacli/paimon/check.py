@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from deltacli.checking.model import AnyRule, Level
 from deltacli.checking.tally import Checked, FindingKey, Found, Rules, Tally
-from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, NotFound, Refused, StorageError
+from deltacli.errors import CorruptLog, FileMissing, NotFound, Refused, StorageError
 from deltacli.paimon.book import BOOK
 from deltacli.paimon.references import OnProgress, ReferenceScan
 from deltacli.paimon.schema_file import BadSchema, TableSchema
@@ -17,7 +17,6 @@ from deltacli.paimon.subjects import (
     SchemaFolder,
     Step,
     Unreferenced,
-    fields_by_id,
 )
 from deltacli.paimon.table import Branch, SchemaListing, branch_names, list_schemas, read_schemas
 from deltacli.storage import LogStore
@@ -83,7 +82,7 @@ def _check_branch(
         if before is not None:
             before_id, older = before
             rules.apply(Step(entry.path, entry.id, older, content, before_id, dropped))
-            gone = fields_by_id(older).keys() - fields_by_id(content).keys()
+            gone = older.by_id.keys() - content.by_id.keys()
             dropped.update(dict.fromkeys(gone, entry.id))
         before = entry.id, content
     if rules.want(Unreferenced, MissingSchema):
@@ -94,8 +93,7 @@ def _check_references(listing: SchemaListing, rules: Rules, on_progress: OnProgr
     try:
         found = ReferenceScan(listing.branch, on_progress).run()
     except (CorruptLog, Refused, FileMissing) as error:
-        failure: DeltaCliError = error
-        rules.apply(Unreferenced(failure))
+        rules.apply(Unreferenced(error))
         return
     for schema_id in sorted(found.ids - listing.by_id.keys()):
         needed_by = ", ".join(found.reasons(schema_id))

@@ -8,7 +8,7 @@ from enum import StrEnum
 from deltacli.errors import Refused
 from deltacli.paimon import options as option_rules
 from deltacli.paimon.casts import Cast, cast_of, changes_rendering, loss_of, type_steps
-from deltacli.paimon.change import Change, Situation, State
+from deltacli.paimon.change import Situation, State
 from deltacli.paimon.defaults import default_problem
 from deltacli.paimon.directives import parse_directive
 from deltacli.paimon.field_paths import (
@@ -22,12 +22,11 @@ from deltacli.paimon.field_paths import (
 )
 from deltacli.paimon.numbering import Numbers
 from deltacli.paimon.types import (
-    Array,
     Atomic,
     DataType,
     Field,
-    Map,
     as_nullable,
+    holds_blobs,
     is_blank,
     sql_text,
 )
@@ -60,7 +59,7 @@ def _check_name(name: str) -> None:
 
 
 @dataclass(frozen=True)
-class AddColumn(Change):
+class AddColumn:
     path: Path
     type: DataType
     comment: str | None = None
@@ -123,7 +122,7 @@ def _placed(
 
 
 @dataclass(frozen=True)
-class RenameColumn(Change):
+class RenameColumn:
     path: Path
     new_name: str
 
@@ -135,7 +134,7 @@ class RenameColumn(Change):
         if top:
             _check_indexed(state, name, "rename")
             kind = next((one.type for one in state.fields if one.name == name), None)
-            if kind is not None and _is_blob(kind):
+            if kind is not None and holds_blobs(kind):
                 raise Refused(f"cannot rename the BLOB column {name}", hint=_FOR_GOOD)
 
         _check_name(self.new_name)
@@ -167,15 +166,8 @@ def _check_indexed(state: State, name: str, what: str) -> None:
             )
 
 
-def _is_blob(kind: DataType) -> bool:
-    """Whether the values of a column lie in files of their own."""
-    inner = kind.element if isinstance(kind, Array) else kind
-    inner = kind.value if isinstance(kind, Map) else inner
-    return inner.root == "BLOB"
-
-
 @dataclass(frozen=True)
-class DropColumn(Change):
+class DropColumn:
     path: Path
 
     def apply(self, state: State, at: Situation) -> State:
@@ -189,7 +181,7 @@ class DropColumn(Change):
             _check_indexed(state, name, "drop")
             kind = next((one.type for one in state.fields if one.name == name), None)
             if kind is not None:
-                root = "BLOB" if _is_blob(kind) else kind.root
+                root = "BLOB" if holds_blobs(kind) else kind.root
                 options = option_rules.without_column(options, name, root)
 
         def drop(siblings: Siblings) -> Siblings:
@@ -206,7 +198,7 @@ class DropColumn(Change):
 
 
 @dataclass(frozen=True)
-class UpdateType(Change):
+class UpdateType:
     """Without `keeps_nullability` the new type says itself whether it may be null."""
 
     path: Path
@@ -243,7 +235,7 @@ class UpdateType(Change):
 
     def _check_cast(self, at: Situation, old: DataType, new: DataType) -> None:
         place, step = dotted(self.path), f"{sql_text(old)} cannot become {sql_text(new)}"
-        if _is_blob(old) or _is_blob(new):
+        if holds_blobs(old) or holds_blobs(new):
             raise Refused(f"{place}: {step}: no BLOB changes its type", hint=_FOR_GOOD)
         cast = cast_of(old, new)
         if cast is None:
@@ -277,7 +269,7 @@ def _check_null(at: Situation, old: bool, new: bool, path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class UpdateNullability(Change):
+class UpdateNullability:
     path: Path
     nullable: bool
 
@@ -296,7 +288,7 @@ class UpdateNullability(Change):
 
 
 @dataclass(frozen=True)
-class UpdateColumnComment(Change):
+class UpdateColumnComment:
     path: Path
     comment: str | None
 
@@ -313,7 +305,7 @@ class UpdateColumnComment(Change):
 
 
 @dataclass(frozen=True)
-class UpdateDefault(Change):
+class UpdateDefault:
     path: Path
     default: str | None
 
@@ -328,7 +320,7 @@ class UpdateDefault(Change):
 
 
 @dataclass(frozen=True)
-class MoveColumn(Change):
+class MoveColumn:
     name: str
     move: Move
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from deltacli.paimon.defaults import default_problem
+from deltacli.paimon.defaults import DECIMAL, bare, default_problem
 from deltacli.paimon.types import TIMESTAMP_LTZ, DataType
 
 DEFAULT = "CURRENT_DEFAULT"
@@ -12,7 +12,6 @@ _LITERAL = re.compile(
     r"(?i:date|timestamp|timestamp_ntz|timestamp_ltz)?\s*('(?:[^'\\]|''|\\.)*')"
     r"|([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)|(?i:(true|false))"
 )
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _TRUE = ("t", "true", "y", "yes", "1")
 _PREFIXES = {"DATE": "DATE", "TIMESTAMP": "TIMESTAMP_NTZ", TIMESTAMP_LTZ: "TIMESTAMP"}
 
@@ -21,8 +20,7 @@ def literal_of(kind: DataType, default: str) -> str | None:
     """A default as SQL; None if it is not one value of the type."""
     if default_problem(kind, default) is not None:
         return None
-    if len(default) > 1 and default[0] == default[-1] == "'":
-        default = default[1:-1]
+    default = bare(default)
     text = "'" + default.replace("\\", "\\\\").replace("'", "\\'") + "'"
     root = kind.root
     if root in ("CHAR", "VARCHAR"):
@@ -32,7 +30,7 @@ def literal_of(kind: DataType, default: str) -> str | None:
     if root in ("TINYINT", "SMALLINT", "INT", "BIGINT"):
         return default.partition(".")[0].lstrip("+")
     if root in ("FLOAT", "DOUBLE", "DECIMAL"):
-        return default.lstrip("+") if _NUMBER.fullmatch(default) else None
+        return default.lstrip("+") if DECIMAL.fullmatch(default) else None
     prefix = None if default.isdecimal() else _PREFIXES.get(root)
     return f"{prefix} {text}" if prefix else None
 

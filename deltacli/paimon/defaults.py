@@ -14,7 +14,7 @@ _INTEGER = re.compile(r"([+-]?[0-9]{0,40})(?:\.[0-9]*)?")
 _FLOAT = re.compile(
     r"\s*[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)\s*"
 )
-_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DATE = re.compile(r"\s*([0-9]{1,4})\s*(?:-\s*([0-9]{1,2})\s*(?:-\s*([0-9]{1,2})\s*)?)?")
 _TIME = re.compile(r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]+))?)?)?")
 _MOMENT = re.compile(
@@ -32,11 +32,16 @@ def default_problem(kind: DataType, default: str | None) -> str | None:
     """Why a text is no default for a type; None if it is one."""
     if default is None:
         return None
-    if len(default) > 1 and default[0] == default[-1] == "'":
-        default = default[1:-1]
-    if _reads(kind, default):
+    text = bare(default)
+    if _reads(kind, text):
         return None
-    return f"Unsupported default value `{default}` for type {sql_text(kind)}"
+    return f"Unsupported default value `{text}` for type {sql_text(kind)}"
+
+
+def bare(default: str) -> str:
+    """A default without quotes around it, as Paimon takes it."""
+    is_quoted = len(default) > 1 and default[0] == default[-1] == "'"
+    return default[1:-1] if is_quoted else default
 
 
 def _reads(kind: DataType, text: str) -> bool:
@@ -58,7 +63,7 @@ def _reads(kind: DataType, text: str) -> bool:
     if root in ("FLOAT", "DOUBLE"):
         return _FLOAT.fullmatch(text) is not None
     if root == "DECIMAL":
-        return _DECIMAL.fullmatch(text) is not None
+        return DECIMAL.fullmatch(text) is not None
     if root == "DATE":
         return _is_number(text, 32) or _is_date(text.partition(" ")[0])
     if root == "TIME":

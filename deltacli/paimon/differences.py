@@ -9,7 +9,6 @@ from typing import Any
 
 from deltacli.paimon.casts import is_other_type, type_steps
 from deltacli.paimon.schema_file import TableSchema
-from deltacli.paimon.subjects import fields_by_id
 from deltacli.paimon.types import Field, Row, outermost, quoted, sql_text
 
 
@@ -44,7 +43,7 @@ def differences(old: TableSchema, new: TableSchema) -> list[Difference]:
 
 
 def _of_columns(old: TableSchema, new: TableSchema) -> Iterator[Difference]:
-    before, after = fields_by_id(old), fields_by_id(new)
+    before, after = old.by_id, new.by_id
     common = [(before[one], after[one]) for one in after if one in before]
     for path, field in outermost(old.fields, after):
         yield Difference("dropped", ".".join(path), field.id, sql_text(field.type))

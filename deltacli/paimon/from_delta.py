@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,11 @@ from deltacli.errors import Refused
 from deltacli.paimon.default_literals import DEFAULT, plain_default
 from deltacli.paimon.losses import Losses
 from deltacli.paimon.numbering import Numbers
-from deltacli.paimon.rules.types import FIRST_SYSTEM_ID
 from deltacli.paimon.schema_file import NEWEST_VERSION, TableSchema
 from deltacli.paimon.spark_types import LENGTHS, bounded_string, parse_lengths
 from deltacli.paimon.types import (
     BYTES,
+    FIRST_SYSTEM_ID,
     STRING,
     TIMESTAMP_LTZ,
     Array,
@@ -62,6 +62,7 @@ _TABLE = {
     "delta.enabledeletionvectors": "deletion vectors",
     "delta.enablerowtracking": "row tracking",
 }
+_NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass
@@ -71,7 +72,16 @@ class _Conversion:
     losses: Losses
     keeps_ids: bool
 
-    def field(self, one: delta.Field, place: str, lengths: Any = None) -> Field:
+    def fields(
+        self, fields: Iterable[delta.Field], above: str = "", lengths: Mapping[str, Any] = _NOTHING
+    ) -> tuple[Field, ...]:
+        return tuple(
+            self._field(one, f"{above}{one.name}", lengths.get(one.name))
+            for one in fields
+            if not self._is_void(one, f"{above}{one.name}")
+        )
+
+    def _field(self, one: delta.Field, place: str, lengths: Any) -> Field:
         self._note_losses(one, place)
         text = one.metadata.get(LENGTHS)
         if isinstance(text, str):
@@ -91,13 +101,7 @@ class _Conversion:
         match kind:
             case delta.Struct(fields):
                 inner = lengths if isinstance(lengths, dict) else {}
-                return Row(
-                    tuple(
-                        self.field(one, f"{place}.{one.name}", inner.get(one.name))
-                        for one in fields
-                        if not self._is_void(one, f"{place}.{one.name}")
-                    )
-                )
+                return Row(self.fields(fields, f"{place}.", inner))
             case delta.Array(element, contains_null):
                 inner_type = self.type(element, f"{place}.element", _at(lengths, 0))
                 return Array(as_nullable(inner_type, contains_null))
@@ -111,9 +115,6 @@ class _Conversion:
                 return _TYPES["string"]
             case delta.Primitive():
                 return _primitive(kind, place, lengths)
-
-    def is_kept(self, one: delta.Field) -> bool:
-        return not self._is_void(one, one.name)
 
     def _is_void(self, one: delta.Field, place: str) -> bool:
         is_void = one.type == delta.Primitive("void")
@@ -186,9 +187,7 @@ def from_delta(
     maps = configuration.get(MODE, "none").lower() != "none"
     has_ids = all(type(one.metadata.get(ID)) is int for _, one in delta.walk(schema))
     conversion = _Conversion(losses, keeps_ids=maps and has_ids)
-    fields = tuple(
-        conversion.field(one, one.name) for one in schema.fields if conversion.is_kept(one)
-    )
+    fields = conversion.fields(schema.fields)
     if conversion.keeps_ids:
         known = configuration.get(MAX_ID, "")
         told = int(known) if re.fullmatch(r"[0-9]{1,10}", known) else 0

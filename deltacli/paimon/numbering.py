@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deltacli.paimon.types import Array, Atomic, DataType, Field, Map, Multiset, Row, Vector
+from deltacli.paimon.types import DataType, Field, Row, with_inner
 
 
 class Numbers:
@@ -24,18 +24,10 @@ class Numbers:
 
     def renumbered(self, kind: DataType) -> DataType:
         """A type with new ids in it: a field of a ROW after those within it."""
-        match kind:
-            case Row(fields):
-                found = []
-                for one in fields:
-                    inner = self.renumbered(one.type)
-                    found.append(replace(one, type=inner, id=self.next()))
-                return replace(kind, fields=tuple(found))
-            case Map(key, value):
-                return replace(kind, key=self.renumbered(key), value=self.renumbered(value))
-            case Array(element):
-                return replace(kind, element=self.renumbered(element))
-            case Multiset(element):
-                return replace(kind, element=self.renumbered(element))
-            case Atomic() | Vector():
-                return kind
+        if not isinstance(kind, Row):
+            return with_inner(kind, self.renumbered)
+        found = []
+        for one in kind.fields:
+            inner = self.renumbered(one.type)
+            found.append(replace(one, type=inner, id=self.next()))
+        return replace(kind, fields=tuple(found))

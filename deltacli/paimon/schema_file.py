@@ -21,6 +21,7 @@ from deltacli.paimon.types import (
     Vector,
     check_depth,
     sql_text,
+    walk_fields,
 )
 
 # What this program writes, and the newest that it knows.
@@ -75,6 +76,11 @@ class TableSchema:
     @cached_property
     def by_name(self) -> Mapping[str, Field]:
         return {one.name: one for one in self.fields}
+
+    @cached_property
+    def by_id(self) -> Mapping[int, tuple[str, Field]]:
+        """Nested fields too, each with its path."""
+        return {one.id: (".".join(path), one) for path, one in walk_fields(self.fields)}
 
 
 # -- reading -----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from deltacli.paimon.types import (
 )
 
 LENGTHS = "__CHAR_VARCHAR_TYPE_STRING"
-DELTA_NAMES: Mapping[str, str] = {
+_DELTA_NAMES: Mapping[str, str] = {
     "BOOLEAN": "boolean",
     "TINYINT": "byte",
     "SMALLINT": "short",
@@ -51,7 +51,7 @@ def delta_name(kind: Atomic) -> str | None:
     """The name that Delta has for a type; None if it has none."""
     if kind.root == "DECIMAL":
         return f"decimal({kind.length},{kind.scale})"
-    return DELTA_NAMES.get(kind.root)
+    return _DELTA_NAMES.get(kind.root)
 
 
 def has_lengths(kind: DataType) -> bool:

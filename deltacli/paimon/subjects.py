@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,6 +55,10 @@ class Schema:
     def options(self) -> Options:
         return Options(self.schema.effective_options)
 
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """The names that are no columns, each once."""
+        return [name for name in dict.fromkeys(names) if name not in self.schema.by_name]
+
     @cached_property
     def ids(self) -> Mapping[int, list[str]]:
         """Every field id with the columns that have it."""
@@ -78,7 +82,7 @@ class Step:
     @cached_property
     def fields(self) -> tuple[Mapping[int, tuple[str, Field]], Mapping[int, tuple[str, Field]]]:
         """The fields of both by their ids, with their paths."""
-        return fields_by_id(self.before), fields_by_id(self.after)
+        return self.before.by_id, self.after.by_id
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,3 @@ class MissingSchema:
     needed_by: str
     file: str
     version: int
-
-
-def fields_by_id(schema: TableSchema) -> dict[int, tuple[str, Field]]:
-    return {one.id: (".".join(path), one) for path, one in walk_fields(schema.fields)}

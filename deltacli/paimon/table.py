@@ -158,14 +158,8 @@ def open_branch(store: LogStore, name: str | None = None) -> Branch:
     return Branch(store, name)
 
 
-def newest_id(branch: Branch) -> int | None:
-    """The id of the newest version, if there is one."""
-    matches = (_VERSION.fullmatch(one.name) for one in branch.entries("schema"))
-    return max((int(one[1]) for one in matches if one), default=None)
-
-
-def list_schemas(branch: Branch) -> SchemaListing:
-    """The schema files of a branch. Raises NotFound if there is none."""
+def _versions(branch: Branch) -> tuple[list[SchemaEntry], list[str]]:
+    """The schema files of a branch, and the names that are none."""
     entries, ignored = [], []
     for entry in branch.entries("schema"):
         match = _VERSION.fullmatch(entry.name)
@@ -175,6 +169,17 @@ def list_schemas(branch: Branch) -> SchemaListing:
             entries.append(SchemaEntry(number, path, entry.size, entry.modified_ms))
         else:
             ignored.append(entry.name)
+    return entries, ignored
+
+
+def newest_id(branch: Branch) -> int | None:
+    """The id of the newest version, if there is one."""
+    return max((one.id for one in _versions(branch)[0]), default=None)
+
+
+def list_schemas(branch: Branch) -> SchemaListing:
+    """The schema files of a branch. Raises NotFound if there is none."""
+    entries, ignored = _versions(branch)
     if not entries:
         raise _no_table(branch)
     above, _, own = branch.store.location.rpartition("/")
@@ -201,12 +206,11 @@ def _no_table(branch: Branch) -> NotFound:
 
 
 def read_schemas(
-    listing: SchemaListing, ids: list[int] | None = None
+    listing: SchemaListing,
 ) -> Iterator[tuple[SchemaEntry, TableSchema | BadSchema]]:
     """Each version with what is in its file, ascending; errors of the storage are raised."""
-    wanted = [one for one in listing.entries if ids is None or one.id in set(ids)]
-    contents = read_all(listing.branch.store, [one.path for one in wanted])
-    for entry, (_, content) in zip(wanted, contents, strict=True):
+    contents = read_all(listing.branch.store, [one.path for one in listing.entries])
+    for entry, (_, content) in zip(listing.entries, contents, strict=True):
         if not isinstance(content, bytes):
             raise content
         try:
@@ -225,10 +229,11 @@ def load_schema(listing: SchemaListing, schema_id: int | None = None) -> TableSc
             hint=f"there are {len(ids)} from {ids[0]} to {ids[-1]}; see `deltacli paimon list`",
             location=listing.branch.store.location,
         )
-    ((entry, schema),) = read_schemas(listing, [chosen])
-    if isinstance(schema, BadSchema):
-        raise broken_schema(listing.branch, entry, schema)
-    return schema
+    entry = listing.by_id[chosen]
+    try:
+        return parse_schema(listing.branch.store.read(entry.path))
+    except BadSchema as error:
+        raise _broken(listing.branch, entry, error) from None
 
 
 def load_all(listing: SchemaListing) -> dict[int, TableSchema]:
@@ -236,12 +241,12 @@ def load_all(listing: SchemaListing) -> dict[int, TableSchema]:
     found = {}
     for entry, schema in read_schemas(listing):
         if isinstance(schema, BadSchema):
-            raise broken_schema(listing.branch, entry, schema)
+            raise _broken(listing.branch, entry, schema)
         found[entry.id] = schema
     return found
 
 
-def broken_schema(branch: Branch, entry: SchemaEntry, error: BadSchema) -> CorruptLog:
+def _broken(branch: Branch, entry: SchemaEntry, error: BadSchema) -> CorruptLog:
     return CorruptLog(
         f"{entry.path} cannot be read: {error}",
         hint="restore the file from a backup; `deltacli paimon validate` shows all that is wrong",

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from deltacli.errors import Refused
 from deltacli.paimon import options as option_rules
-from deltacli.paimon.change import Change, Situation, State
+from deltacli.paimon.change import Situation, State
 
 
 @dataclass(frozen=True)
-class SetOption(Change):
+class SetOption:
     key: str
     value: str
 
@@ -39,7 +39,7 @@ class SetOption(Change):
 
 
 @dataclass(frozen=True)
-class RemoveOption(Change):
+class RemoveOption:
     key: str
 
     def apply(self, state: State, at: Situation) -> State:
@@ -104,7 +104,7 @@ def _is_true(text: str | None) -> bool:
 
 
 @dataclass(frozen=True)
-class UpdateComment(Change):
+class UpdateComment:
     comment: str | None
 
     def apply(self, state: State, at: Situation) -> State:
@@ -112,7 +112,7 @@ class UpdateComment(Change):
 
 
 @dataclass(frozen=True)
-class DropPrimaryKey(Change):
+class DropPrimaryKey:
     def apply(self, state: State, at: Situation) -> State:
         if at.has_snapshots:
             raise Refused(

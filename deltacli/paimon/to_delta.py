@@ -18,7 +18,7 @@ from deltacli.errors import Refused
 from deltacli.paimon.default_literals import DEFAULT, literal_of
 from deltacli.paimon.losses import Losses
 from deltacli.paimon.schema_file import TableSchema
-from deltacli.paimon.spark_types import DELTA_NAMES, LENGTHS, delta_name, has_lengths, spark_text
+from deltacli.paimon.spark_types import LENGTHS, delta_name, has_lengths, spark_text
 from deltacli.paimon.type_history import type_history
 from deltacli.paimon.types import (
     MAX_LENGTH,
@@ -104,9 +104,7 @@ class _Conversion:
                 return delta.Primitive(self._atomic(kind, place))
 
     def _atomic(self, kind: Atomic, place: str) -> str:
-        if kind.root == "DECIMAL":
-            return delta_name(kind) or ""
-        name = DELTA_NAMES.get(kind.root)
+        name = delta_name(kind)
         if name is None:
             raise Refused(
                 f"{place}: Delta has no type for {sql_text(kind)}",

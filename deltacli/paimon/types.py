@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
 
 MAX_LENGTH = 2_147_483_647
@@ -18,6 +18,8 @@ _LENGTHS = {
 _PRECISIONS = {"TIME": "Time", "TIMESTAMP": "Timestamp", TIMESTAMP_LTZ: "Timestamp"}
 _MOST_DIGITS = 38
 _VECTOR_ELEMENTS = frozenset(("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"))
+# Ids from here on are those of system columns.
+FIRST_SYSTEM_ID = 1_073_741_823
 ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 
 
@@ -212,6 +214,23 @@ def inner_types(kind: DataType) -> Iterator[tuple[str, DataType]]:
             pass
 
 
+def with_inner(kind: DataType, edit: Callable[[DataType], DataType]) -> DataType:
+    """A type with those right within it changed."""
+    match kind:
+        case Row(fields):
+            inner = tuple(replace(one, type=edit(one.type)) for one in fields)
+            return replace(kind, fields=inner)
+        case Map(key, value):
+            return replace(kind, key=edit(key), value=edit(value))
+        case Array(element):
+            return replace(kind, element=edit(element))
+        case Multiset(element):
+            return replace(kind, element=edit(element))
+        case Atomic() | Vector():
+            # What is in a VECTOR has nothing in it.
+            return kind
+
+
 def walk_types(
     fields: tuple[Field, ...], above: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], DataType]]:
@@ -267,6 +286,14 @@ def check_depth(kind: DataType) -> DataType:
         if not level:
             return kind
     raise BadType("the type is nested too deeply")
+
+
+def holds_blobs(kind: DataType) -> bool:
+    """Whether the values of a column are BLOBs, alone or in an ARRAY or the values of a MAP."""
+    match kind:
+        case Array(inner) | Map(_, inner):
+            return inner.root == "BLOB"
+    return kind.root == "BLOB"
 
 
 def contains_root(kind: DataType, *roots: str) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from deltacli.checking.model import ERROR, Finding, rule
 from deltacli.paimon.options import columns_of
-from deltacli.paimon.rules.options import missing_columns
 from deltacli.paimon.subjects import Schema
 from deltacli.paimon.types import Row
 
@@ -26,7 +25,7 @@ def sequence_field_fits(one: Schema) -> Iterator[Finding]:
     Fix: set the option to columns that are there, or remove it.
     """
     schema, names = one.schema, one.options.sequence_fields()
-    for name in missing_columns(one, names):
+    for name in one.missing(names):
         yield Finding(f"sequence.field column {name!r} does not exist")
     for name in dict.fromkeys(names):
         if f"fields.{name}.aggregate-function" in one.options.texts:
@@ -54,7 +53,7 @@ def fields_options_name_columns(one: Schema) -> Iterator[Finding]:
         names = columns_of(key)
         if names is None:
             continue
-        for name in missing_columns(one, names):
+        for name in one.missing(names):
             yield Finding(f"{key} names the column {name!r}, which does not exist")
         parts = key.split(".")
         column = one.schema.by_name.get(parts[1]) if len(parts) > 3 else None
@@ -72,7 +71,7 @@ def fields_options_name_columns(one: Schema) -> Iterator[Finding]:
 def _sequence_group(one: Schema, key: str, value: str) -> Iterator[Finding]:
     if one.options["merge-engine"] != "partial-update" or not one.schema.primary_keys:
         return
-    for name in missing_columns(one, value.split(",")):
+    for name in one.missing(value.split(",")):
         yield Finding(f"{key} names the column {name!r}, which does not exist")
     for name in (*value.split(","), *key.split(".")[1].split(",")):
         if name in one.schema.primary_keys:

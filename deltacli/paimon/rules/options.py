@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from deltacli.checking.model import ERROR, WARNING, Finding, rule
 from deltacli.paimon.subjects import Schema
-from deltacli.paimon.types import Array, DataType, Map, contains_root
+from deltacli.paimon.types import contains_root, holds_blobs
 
 _NESTED = frozenset(("ARRAY", "MULTISET", "MAP", "ROW"))
-
-
-def missing_columns(one: Schema, names: Iterable[str]) -> Iterator[str]:
-    """The names that are no columns of the schema, each once."""
-    return (name for name in dict.fromkeys(names) if name not in one.schema.by_name)
 
 
 @rule("PMO001", ERROR, "Options have values that Paimon reads", of=Schema)
@@ -52,7 +47,7 @@ def bucket_key_fits(one: Schema) -> Iterator[Finding]:
     """
     schema, bucket = one.schema, one.options["bucket"]
     keys = one.options.columns("bucket-key")
-    for name in missing_columns(one, keys):
+    for name in one.missing(keys):
         yield Finding(f"bucket-key column {name!r} does not exist")
     for name in keys:
         if name in schema.partition_keys:
@@ -80,20 +75,18 @@ def retention_is_a_range(one: Schema) -> Iterator[Finding]:
     rows = one.options["target-file-row-num"]
     if rows is not None and rows < 1:
         yield Finding("target-file-row-num should be at least 1")
-    of_snapshots = [one.options[f"snapshot.num-retained.{end}"] for end in ("min", "max")]
-    for what, usual in (("snapshot", of_snapshots), ("changelog", of_snapshots)):
-        least, most = (
-            default if own is None else own
-            for own, default in zip(
-                [one.options[f"{what}.num-retained.{end}"] for end in ("min", "max")],
-                usual,
-                strict=True,
-            )
-        )
+    for what in ("snapshot", "changelog"):
+        least, most = _retained(one, what, "min"), _retained(one, what, "max")
         if least < 1:
             yield Finding(f"{what}.num-retained.min should be at least 1")
         if least > most:
             yield Finding(f"{what}.num-retained.min {least} is larger than the max {most}")
+
+
+def _retained(one: Schema, what: str, end: str) -> int:
+    """How many are kept; of changelogs as many as of snapshots where nothing is said of them."""
+    own = one.options[f"{what}.num-retained.{end}"]
+    return int(one.options[f"snapshot.num-retained.{end}"] if own is None else own)
 
 
 @rule("PMO008", ERROR, "Options name columns of the right type", of=Schema)
@@ -115,7 +108,7 @@ def options_name_columns(one: Schema) -> Iterator[Finding]:
     for key in ("blob-field", "blob-descriptor-field", "blob-view-field"):
         for name in one.options.trimmed_columns(key):
             field = one.schema.by_name.get(name)
-            if key == "blob-field" and field is not None and _holds_blobs(field.type):
+            if key == "blob-field" and field is not None and holds_blobs(field.type):
                 continue
             yield from _named(one, key, name, ("BLOB",))
     for key in one.options.texts:
@@ -151,7 +144,7 @@ def row_tracking_fits(one: Schema) -> Iterator[Finding]:
         yield Finding("data-evolution.enabled does not go with clustering.incremental")
     blobs = [field.name for field in schema.fields if contains_root(field.type, "BLOB")]
     for name in blobs:
-        if not _holds_blobs(schema.by_name[name].type):
+        if not holds_blobs(schema.by_name[name].type):
             yield Finding(f"{name}: BLOB is a column, or in an ARRAY or the values of a MAP")
     if blobs and not schema.primary_keys and not evolves:
         yield Finding(f"the BLOB column {blobs[0]} needs data-evolution.enabled")
@@ -188,12 +181,6 @@ def _managed_blobs(one: Schema, blobs: list[str]) -> Iterator[Finding]:
     ):
         if misfits:
             yield Finding(f"BLOB columns beside a primary key do not go with {key}")
-
-
-def _holds_blobs(kind: DataType) -> bool:
-    if isinstance(kind, Array):
-        return kind.element.root == "BLOB"
-    return kind.root == "BLOB" or (isinstance(kind, Map) and kind.value.root == "BLOB")
 
 
 @rule("PMO010", ERROR, "Options go together", of=Schema)

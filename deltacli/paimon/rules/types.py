@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 from deltacli.checking.model import ERROR, Finding, rule
 from deltacli.paimon.subjects import Schema
-from deltacli.paimon.types import Map, walk_types
-
-# Ids from here on are those of system columns.
-FIRST_SYSTEM_ID = 1_073_741_823
+from deltacli.paimon.types import FIRST_SYSTEM_ID, Map, walk_types
 
 
 @rule("PMT001", ERROR, "The key of a MAP is NOT NULL", of=Schema)
