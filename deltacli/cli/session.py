@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, TypeVar
 from deltacli.cli.engines import EngineWish
 from deltacli.cli.failure import failure_text
 from deltacli.cli.options import CommonOptions
-from deltacli.errors import DeltaCliError, NotFound, StorageError, UsageError
+from deltacli.cli.places import TextSink, check_place, is_terminal, whole_file, writing_to
+from deltacli.cli.progress import Progress
+from deltacli.errors import DeltaCliError, NotFound, UsageError
 from deltacli.operations.records import Document, Listing, Report, check_fields
 from deltacli.render.formats import FindingsFormat, Format
 from deltacli.storage import LogStore, open_store
-from deltacli.units import escaped, human_size, iso_time, parse_instant, parse_zone
+from deltacli.units import escaped, iso_time, parse_instant, parse_zone
 
 if TYPE_CHECKING:
     # Imported where they are used: not every command rebuilds a state, and start-up counts.
@@ -40,7 +42,7 @@ class Session:
         self.wish = wish or EngineWish()
         self.now_ms = time.time_ns() // 1_000_000
         self.zone = parse_zone(options.tz)
-        self._progress = _Progress(enabled=self._shows_progress())
+        self._progress = Progress(enabled=self._shows_progress())
 
     # -- reading -------------------------------------------------------------------------
 
@@ -208,7 +210,7 @@ class Session:
 
     @property
     def _stdout_is_terminal(self) -> bool:
-        return self.options.output_file is None and _is_terminal(sys.stdout)
+        return self.options.output_file is None and is_terminal(sys.stdout)
 
     def show(self, result: Document | Listing) -> None:
         """Write a result to stdout or the output file."""
@@ -241,7 +243,7 @@ class Session:
         """Raise what would go wrong with writing the output, and a file beside it, later."""
         places = [path for path in (self.options.output_file, beside) if path is not None]
         for path in places:
-            _check_place(path)
+            check_place(path)
             if "_delta_log" in os.path.realpath(path).split(os.sep):
                 raise UsageError(f"{path} is a file of a table's log", hint="name another place")
         if len({os.path.realpath(path) for path in places}) < len(places):
@@ -275,7 +277,7 @@ class Session:
         from deltacli.render.table import People
 
         with self._progress, self._sink() as write:
-            sink = _TextSink(write, is_terminal=self._stdout_is_terminal)
+            sink = TextSink(write, is_terminal=self._stdout_is_terminal)
             color = not self.options.no_color
             show(People(sink, zone=self.zone, now_ms=self.now_ms, color=color))
 
@@ -287,7 +289,7 @@ class Session:
     def _show_table(self, result: Document | Listing, write: Callable[[bytes], object]) -> None:
         from deltacli.render.table import People, show_document, show_listing
 
-        sink = _TextSink(write, is_terminal=self._stdout_is_terminal)
+        sink = TextSink(write, is_terminal=self._stdout_is_terminal)
         people = People(sink, zone=self.zone, now_ms=self.now_ms, color=not self.options.no_color)
         if isinstance(result, Document):
             show_document(result, people)
@@ -297,11 +299,11 @@ class Session:
     @contextlib.contextmanager
     def _sink(self) -> Iterator[Callable[[bytes], object]]:
         if self.options.output_file is None:
-            with _writing_to("standard output"):
+            with writing_to("standard output"):
                 yield sys.stdout.buffer.write
                 sys.stdout.buffer.flush()
             return
-        with _whole_file(self.options.output_file) as write:
+        with whole_file(self.options.output_file) as write:
             yield write
 
     def confirm(self, plan: Document, question: str, *, yes: bool) -> bool:
@@ -325,19 +327,19 @@ class Session:
 
     def need_terminal(self) -> None:
         """Raise UsageError where nobody can be asked."""
-        if not _is_terminal(sys.stdin) or not _is_terminal(sys.stderr):
+        if not is_terminal(sys.stdin) or not is_terminal(sys.stderr):
             raise UsageError(
                 "this changes the table, and nobody can be asked here",
                 hint="--yes goes on without a question, --dry-run only shows the plan",
             )
 
     @property
-    def progress(self) -> _Progress:
+    def progress(self) -> Progress:
         return self._progress
 
     def write_beside(self, path: str, text: str) -> None:
         """Write a file of its own, whole or not at all."""
-        with _whole_file(path) as write:
+        with whole_file(path) as write:
             write(text.encode("utf-8", "backslashreplace"))
 
     # -- talk ----------------------------------------------------------------------------
@@ -368,7 +370,7 @@ class Session:
 
     def _shows_progress(self) -> bool:
         options = self.options
-        return not options.quiet and not options.no_progress and _is_terminal(sys.stderr)
+        return not options.quiet and not options.no_progress and is_terminal(sys.stderr)
 
 
 class _Loader:
@@ -379,7 +381,7 @@ class _Loader:
         store: LogStore,
         engine: Callable[[], Engine],
         allow_catalog_managed: bool,
-        on_read: _Progress,
+        on_read: Progress,
     ):
         self.store = store
         self._engine = engine
@@ -399,120 +401,6 @@ class _Loader:
             allow_catalog_managed=self._allow,
             on_read=self._on_read,
         )
-
-
-class _Progress:
-    """One line on a terminal's stderr, shown only by work that takes a while."""
-
-    def __init__(self, *, enabled: bool):
-        self._enabled = enabled
-        self._begun = time.monotonic()
-        self._shown = ""
-        self._what = ""
-        self._since = 0.0
-
-    def __call__(self, what: str, done: int, total: int, size: int | None = None) -> None:
-        if not self._enabled:
-            return
-        now = time.monotonic()
-        if what != self._what:
-            self._what, self._since = what, now
-        if now - self._begun > 0.5:
-            line = f"{what}: {done:,}" + (f" of {total:,}" if total else "")
-            if size is not None:
-                line += f", {human_size(size)}, {done / max(now - self._since, 0.1):,.0f}/s"
-            sys.stderr.write(f"\r{line:<{len(self._shown)}}")
-            sys.stderr.flush()
-            self._shown = line
-
-    def clear(self) -> None:
-        if self._shown:
-            sys.stderr.write(f"\r{'':<{len(self._shown)}}\r")
-            sys.stderr.flush()
-            self._shown = ""
-
-    def __enter__(self) -> None:
-        self.clear()
-        self._begun = time.monotonic()
-
-    def __exit__(self, *_: object) -> None:
-        self.clear()
-
-
-class _TextSink:
-    """The text file that rich wants, over a function that takes bytes."""
-
-    encoding = "utf-8"
-
-    def __init__(self, write: Callable[[bytes], object], *, is_terminal: bool):
-        self._write = write
-        self._is_terminal = is_terminal
-
-    def write(self, text: str) -> int:
-        self._write(text.encode("utf-8", "replace"))
-        return len(text)
-
-    def flush(self) -> None:
-        return None
-
-    def isatty(self) -> bool:
-        return self._is_terminal
-
-
-@contextlib.contextmanager
-def _whole_file(path: str) -> Iterator[Callable[[bytes], object]]:
-    """A file that appears under its name only when it is complete.
-
-    A link is followed, a mode kept; devices and pipes are written to as they are.
-    """
-    target = os.path.realpath(path)
-    with _writing_to(path):
-        if os.path.exists(target) and not os.path.isfile(target):
-            with open(target, "wb") as file:
-                yield file.write
-            return
-        temporary = f"{target}.{os.getpid()}.tmp"
-        try:
-            with open(temporary, "xb") as file:
-                yield file.write
-            with contextlib.suppress(FileNotFoundError):
-                os.chmod(temporary, os.stat(target).st_mode & 0o7777)
-            os.replace(temporary, target)
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-
-
-def _check_place(path: str) -> None:
-    """Whether a file can be written there, as far as that can be told without writing."""
-    target = os.path.realpath(path)
-    folder = os.path.dirname(target)
-    if os.path.isdir(target) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-        raise StorageError(
-            f"cannot write {path}", hint="check the place and its permissions", location=path
-        )
-
-
-@contextlib.contextmanager
-def _writing_to(name: str) -> Iterator[None]:
-    """Failures to write a result as storage errors; a closed pipe is none."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {name}: {error.strerror}",
-            hint="check the place and the space there",
-            location=name,
-        ) from error
-
-
-def _is_terminal(stream: object) -> bool:
-    try:
-        return bool(stream.isatty())  # type: ignore[attr-defined]
-    except (AttributeError, ValueError):
-        return False
 
 
 def _exists(store: LogStore) -> bool:

@@ -22,7 +22,8 @@ from deltacli.delta.segment import Checkpoint, LogListing, list_log
 from deltacli.errors import FileMissing, NotFound, StorageError
 from deltacli.storage import LogStore, read_all
 from deltacli.validate.adds import Adds
-from deltacli.validate.checkpoints import Reading, read_checkpoint
+from deltacli.validate.checkpoint_reading import read_checkpoint
+from deltacli.validate.checkpoints import Reading
 from deltacli.validate.commits import Commit, Line, parse_lines, paths_in
 from deltacli.validate.definition import CLUSTERING, ROW_TRACKING, Definition, Path
 from deltacli.validate.log_files import (

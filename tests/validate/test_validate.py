@@ -293,7 +293,7 @@ def test_a_large_checkpoint_is_checked_by_two_processes_to_the_same_end(
     for least in (1 << 60, 1):
         monkeypatch.setattr(portions, "_LEAST_BYTES", least)
         monkeypatch.setattr(portions, "pays_off", lambda: True)
-        monkeypatch.setattr("deltacli.validate.checkpoints._ROWS", 700)
+        monkeypatch.setattr("deltacli.validate.checkpoint_reading.ROWS", 700)
         store = MemoryStore()
         log.write(store)
         request = Request(chosen_rules(Level.LOG))

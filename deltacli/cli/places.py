@@ -1,0 +1,85 @@
+"""The places that results are written to: streams, files, pipes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+
+from deltacli.errors import StorageError
+
+
+class TextSink:
+    """The text file that rich wants, over a function that takes bytes."""
+
+    encoding = "utf-8"
+
+    def __init__(self, write: Callable[[bytes], object], *, is_terminal: bool):
+        self._write = write
+        self._is_terminal = is_terminal
+
+    def write(self, text: str) -> int:
+        self._write(text.encode("utf-8", "replace"))
+        return len(text)
+
+    def flush(self) -> None:
+        return None
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+@contextlib.contextmanager
+def whole_file(path: str) -> Iterator[Callable[[bytes], object]]:
+    """A file that appears under its name only when it is complete.
+
+    A link is followed, a mode kept; devices and pipes are written to as they are.
+    """
+    target = os.path.realpath(path)
+    with writing_to(path):
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(target, "wb") as file:
+                yield file.write
+            return
+        temporary = f"{target}.{os.getpid()}.tmp"
+        try:
+            with open(temporary, "xb") as file:
+                yield file.write
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(temporary, os.stat(target).st_mode & 0o7777)
+            os.replace(temporary, target)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def check_place(path: str) -> None:
+    """Whether a file can be written there, as far as that can be told without writing."""
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    if os.path.isdir(target) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise StorageError(
+            f"cannot write {path}", hint="check the place and its permissions", location=path
+        )
+
+
+@contextlib.contextmanager
+def writing_to(name: str) -> Iterator[None]:
+    """Failures to write a result as storage errors; a closed pipe is none."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {name}: {error.strerror}",
+            hint="check the place and the space there",
+            location=name,
+        ) from error
+
+
+def is_terminal(stream: object) -> bool:
+    try:
+        return bool(stream.isatty())  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):
+        return False
