@@ -34,10 +34,15 @@ class Found:
 
 @dataclass
 class Tally:
-    """Findings as they come: all are counted, the first of each rule are kept."""
+    """Findings as they come: all are counted, the first of each rule are kept.
+
+    What is the same in one version after the other is told once, unless the tally
+    `tells_each`.
+    """
 
     most: int | None = 20
     known: frozenset[FindingKey] = frozenset()
+    tells_each: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     num_known: int = 0
     _kept: dict[str, list[Found]] = field(default_factory=dict)
@@ -49,16 +54,16 @@ class Tally:
             # Only how many there are is still of interest.
             self.counts[rule.id] += finding.times
             return
-        if self.known and Found(rule, _placed(finding, subject)).key in self.known:
-            self.num_known += 1
-            return
-        repeats = getattr(subject, "repeats", False)
+        repeats = getattr(subject, "repeats", False) and not self.tells_each
         if repeats:
             # What does not change from one such subject to the next is told once.
             own = rule.id, finding.message
             if own in self._seen:
                 return
             self._seen.add(own)
+        if self.known and Found(rule, _placed(finding, subject)).key in self.known:
+            self.num_known += 1
+            return
         self.counts[rule.id] += finding.times
         kept = self._kept.setdefault(rule.id, [])
         if self.most is None or len(kept) < self.most:

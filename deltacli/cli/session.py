@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,7 +18,7 @@ from deltacli.cli.options import CommonOptions
 from deltacli.cli.places import TextSink, check_place, is_terminal, whole_file, writing_to
 from deltacli.cli.progress import Progress
 from deltacli.errors import DeltaCliError, NotFound, UsageError
-from deltacli.operations.records import Document, Listing, Report, check_fields
+from deltacli.operations.records import Document, Listing, Report, check_fields, check_report_fields
 from deltacli.render.formats import FindingsFormat, Format
 from deltacli.storage import LogStore, open_store
 from deltacli.units import escaped, iso_time, parse_instant, parse_zone
@@ -183,7 +184,9 @@ class Session:
             return None
         names = tuple(name.strip() for name in self.options.fields.split(",") if name.strip())
         if not names:
-            raise UsageError("--fields names no field", hint="write --fields version,numFiles")
+            raise UsageError(
+                "--fields names no field", hint="write names between commas, or leave it out"
+            )
         return names
 
     @cached_property
@@ -234,9 +237,7 @@ class Session:
         self, document: Sequence[str], rows: Sequence[str], *, beside: str | None
     ) -> None:
         """Raise what would go wrong with the output later, when it is too late."""
-        fields = self.fields or ()
-        if not all(name in document for name in fields):
-            check_fields(fields, rows)
+        check_report_fields(self.fields or (), document, rows)
         self.check_places(beside)
 
     def check_places(self, beside: str | None) -> None:
@@ -254,12 +255,12 @@ class Session:
     def show_reports(self, reports: Sequence[Report], *, many: bool = False) -> None:
         """Write reports to one place: one as it is, many side by side."""
         fields = self.fields
+        for one in reports if fields else ():
+            rows = one.rows.fields if one.rows else ()
+            check_report_fields(fields or (), tuple(one.document.values), rows)
         if fields and reports and all(name in reports[0].document.values for name in fields):
             documents = [one.document.choose(fields) for one in reports]
             reports = [Report(one, None, "") for one in documents]
-        elif fields:
-            for one in reports:
-                check_fields(fields, one.rows.fields if one.rows else ())
         with self._progress, self._sink() as write:
             if self.format is Format.TABLE:
                 for one in reports:
@@ -306,8 +307,21 @@ class Session:
         with whole_file(self.options.output_file) as write:
             yield write
 
-    def confirm(self, plan: Document, question: str, *, yes: bool) -> bool:
-        """Whether to go on: by --yes, or by the answer on a terminal, No by default."""
+    def confirm(
+        self,
+        plan: Document,
+        question: str,
+        *,
+        yes: bool,
+        more: Sequence[str] = (),
+        rows: Sequence[str] = (),
+    ) -> bool:
+        """Whether to go on: by --yes, or by the answer on a terminal, No by default.
+
+        The result has the fields of the plan, perhaps `more`, and perhaps `rows`: what cannot
+        be shown is told before anything is changed.
+        """
+        self.check_report((*plan.values, *more), rows, beside=None)
         if yes:
             return True
         self.need_terminal()
@@ -316,7 +330,8 @@ class Session:
         people = People(
             sys.stderr, zone=self.zone, now_ms=self.now_ms, color=not self.options.no_color
         )
-        show_document(plan, people)
+        asked = {name: one for name, one in plan.values.items() if name != "dryRun"}
+        show_document(replace(plan, values=asked), people)
         self._progress.clear()
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from deltacli.checking.model import Level
 from deltacli.checking.tally import Checked
 from deltacli.paimon import book as paimon_rules
 from deltacli.paimon.check import check_table as check_paimon
 from deltacli.storage import LogStore
-from deltacli.storage.patterns import DELTA, PAIMON, bears
+from deltacli.storage.patterns import is_paimon_table
 from deltacli.validate import registry as delta_rules
 from deltacli.validate.check import Means, Request
 from deltacli.validate.check import check_table as check_delta
 
 BOOK = delta_rules.BOOK | paimon_rules.BOOK
+_NO_FILES = "it is a Paimon table: its schemas were checked, its data files were not looked at"
 
 
 def check_any_table(store: LogStore, request: Request, means: Means) -> Checked:
-    """What is wrong with a table; one with a Delta log is a Delta table."""
-    if not bears(store, DELTA) and bears(store, PAIMON):
-        return check_paimon(
+    """What is wrong with a table. Of Paimon tables there are rules of the first level only."""
+    if is_paimon_table(store):
+        checked = check_paimon(
             store,
             [one for one in request.rules if one.id in paimon_rules.BOOK.by_id],
-            level=request.level,
             most=request.most,
             known=request.known,
+            tells_each=request.tells_each,
             on_progress=means.on_progress,
         )
+        if request.level is Level.LOG:
+            return checked
+        return replace(checked, notes=(*checked.notes, _NO_FILES))
     rules = [one for one in request.rules if one.id in delta_rules.BOOK.by_id]
     return check_delta(store, replace(request, rules=rules), means)

@@ -90,7 +90,7 @@ class AlterPlan:
             "branch": self.branch.name,
             "dryRun": is_dry_run,
             "fromId": self.old.id,
-            "id": self.new.id if self.new else self.old.id,
+            "id": self.new.id if self.new else None,
             "path": self.path if self.new else None,
             "losses": list(self.losses),
             "notes": list(self.notes),

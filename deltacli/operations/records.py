@@ -75,6 +75,20 @@ class Listing:
     footer: tuple[str, ...] = ()
 
 
+def check_report_fields(
+    fields: Sequence[str], document: Sequence[str], rows: Sequence[str]
+) -> None:
+    """Raise UsageError unless all fields are of a report's document, or all of its rows."""
+    known = dict.fromkeys((*document, *rows))
+    if set(fields) <= set(document) or set(fields) <= set(rows):
+        return
+    check_fields(fields, tuple(known))
+    raise UsageError(
+        "some of these fields are of the whole, and some of its rows",
+        hint=f"name fields of the rows ({', '.join(rows)}), or others",
+    )
+
+
 def check_fields(fields: Sequence[str], known: Sequence[str]) -> None:
     """Raise UsageError for a field that is not known, with the closest name."""
     from difflib import get_close_matches

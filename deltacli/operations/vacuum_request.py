@@ -44,6 +44,8 @@ DOCUMENT_FIELDS = (
     "endVersion",
 )
 FILE_FIELDS = ("path", "sizeInBytes", "modificationTime", "reason")
+# Those of a file among the files of several tables.
+ROW_FIELDS = (*FILE_FIELDS, "location")
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ def check_table(
     store: LogStore,
     rules: Sequence[AnyRule],
     *,
-    level: Level = Level.LOG,
     most: int | None = 20,
     known: frozenset[FindingKey] = frozenset(),
+    tells_each: bool = False,
     branch: Branch | None = None,
     on_progress: OnProgress | None = None,
 ) -> Checked:
@@ -36,7 +36,7 @@ def check_table(
 
     `version` of the answer is the newest schema of the first. Raises NotFound if there is none.
     """
-    tally = Tally(most, known)
+    tally = Tally(most, known, tells_each)
     applied = Rules(rules, tally)
     names = branch_names(store)
     chosen = [branch] if branch else [Branch(store, name) for name in names]
@@ -58,7 +58,7 @@ def check_table(
             # What was found up to here is told all the same.
             error = failure
             break
-    return Checked(store.location, newest, level, rules, tally, notes, error)
+    return Checked(store.location, newest, Level.LOG, rules, tally, notes, error)
 
 
 def findings_of(schema: TableSchema, branches: tuple[str, ...] = ()) -> list[Found]:

@@ -226,7 +226,9 @@ def load_schema(listing: SchemaListing, schema_id: int | None = None) -> TableSc
         ids = [one.id for one in listing.entries]
         raise NotFound(
             f"{listing.branch.title} has no schema {chosen}",
-            hint=f"there are {len(ids)} from {ids[0]} to {ids[-1]}; see `deltacli paimon list`",
+            hint=f"the only one is {ids[0]}"
+            if len(ids) == 1
+            else f"there are {len(ids)} from {ids[0]} to {ids[-1]}; see `deltacli paimon list`",
             location=listing.branch.store.location,
         )
     entry = listing.by_id[chosen]

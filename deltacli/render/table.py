@@ -99,7 +99,7 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
         count += len(block)
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
         # Without a wish for fields, a column that says nothing only takes room.
-        used = [name for name in names if fields or any(row.get(name) for row in block)]
+        used = [name for name in names if fields or any(_says(row.get(name)) for row in block)]
         cells = [
             [_value_text(name, row.get(name), people, short=True) for name in used] for row in block
         ]
@@ -118,6 +118,11 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
         people.console.print(Text(f"no {listing.title}", style="dim"))
     for line in listing.footer:
         people.console.print(Text(line))
+
+
+def _says(value: Any) -> bool:
+    """Whether a value says something; a number always does."""
+    return bool(value) or type(value) in (int, float)
 
 
 def _cut_to_fit(cells: list[list[Text]], names: Sequence[str], width: int) -> None:

@@ -26,6 +26,11 @@ def bears(store: LogStore, mark: Mark) -> bool:
         return not isinstance(error, FileMissing)
 
 
+def is_paimon_table(store: LogStore) -> bool:
+    """Whether a place is a Paimon table; one with a Delta log is a Delta table."""
+    return not bears(store, DELTA) and bears(store, PAIMON)
+
+
 def is_pattern(table: str) -> bool:
     return _WILD.search(table) is not None
 

@@ -45,6 +45,7 @@ class Request:
     sample: Sample = field(default_factory=Sample)
     most: int | None = 20
     known: frozenset[FindingKey] = frozenset()
+    tells_each: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def check_table(store: LogStore, request: Request, means: Means) -> Checked:
 
     Raises only where the storage fails before the log was read.
     """
-    tally = Tally(request.most, request.known)
+    tally = Tally(request.most, request.known, request.tells_each)
     rules = Rules(request.rules, tally)
     run = LogRun(store, rules, means.now_ms, means.on_progress)
     try:

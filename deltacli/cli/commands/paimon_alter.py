@@ -57,6 +57,7 @@ def paimon_alter(
     old files. Nested columns are named as in items.element.sku or props.value.n.
     """
     from deltacli.operations.paimon_alter import Wish, apply_alter, plan_alter
+    from deltacli.operations.paimon_describe import DIFF_FIELDS
 
     session = Session(options)
     wish = Wish(_parsed(changes), allow_lossy, has_metastore=not filesystem_catalog)
@@ -69,8 +70,10 @@ def paimon_alter(
         session.warn(plan.warnings)
     if dry_run or not plan.changes_anything:
         session.show_reports([plan.report(is_dry_run=dry_run)])
-    elif session.confirm(plan.document(), plan.question, yes=yes):
-        session.show_reports([apply_alter(plan, wish, lambda: session.now_ms).report()])
+    elif session.confirm(plan.document(), plan.question, yes=yes, rows=DIFF_FIELDS):
+        done = apply_alter(plan, wish, lambda: session.now_ms)
+        session.show_reports([done.report()])
+        session.note(f"{done.path} is written")
 
 
 def _parsed(texts: list[str]) -> list[Change]:

@@ -78,6 +78,7 @@ def paimon_convert(
     if create is not None:
         from deltacli.operations.paimon_convert import create_table
 
+        session.check_report(tuple(conversion.document().values), (), beside=None)
         store = open_store(create, session.storage_options)
         create_table(conversion, store)
         session.show(conversion.document(store.location))
@@ -95,10 +96,10 @@ def _convert(
 ) -> Conversion:
     from deltacli.operations.paimon_convert import convert_delta, convert_paimon
     from deltacli.paimon.table import list_schemas, open_branch
-    from deltacli.storage.patterns import DELTA, PAIMON, bears
+    from deltacli.storage.patterns import is_paimon_table
 
     store, version = session.open(table)
-    if not bears(store, DELTA) and bears(store, PAIMON):
+    if is_paimon_table(store):
         if version is not None:
             raise UsageError(
                 f"{table!r} names a version of a Delta table", hint="name a schema by --at"

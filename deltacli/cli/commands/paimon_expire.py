@@ -65,14 +65,13 @@ def paimon_expire(
         plan = plan_expire(chosen, wish, session.now_ms, session.progress)
     for scan in plan.scans:
         session.explain(f"branch {scan.branch.name}: {scan.found.summary}")
-    is_plan = dry_run or not plan.expired
-    more = () if is_plan else RESULT_FIELDS
-    session.check_report((*plan.document().values, *more), EXPIRE_FIELDS, beside=None)
     session.warn(plan.warnings)
-    if is_plan:
+    if dry_run or not plan.expired:
         session.show_reports([plan.report(is_dry_run=dry_run)])
         return
-    if not session.confirm(plan.document(), plan.question, yes=yes):
+    if not session.confirm(
+        plan.document(), plan.question, yes=yes, more=RESULT_FIELDS, rows=EXPIRE_FIELDS
+    ):
         return
     with session.progress:
         done = apply_expire(plan, session.progress)

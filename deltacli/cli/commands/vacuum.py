@@ -168,7 +168,7 @@ def vacuum(
     plan is complete: with --dry-run it is all that happens. With several tables, all are
     tried and the worst exit code counts. With -q and without -o, success prints nothing.
     """
-    from deltacli.operations.vacuum_request import DOCUMENT_FIELDS, FILE_FIELDS, VacuumRequest
+    from deltacli.operations.vacuum_request import DOCUMENT_FIELDS, ROW_FIELDS, VacuumRequest
     from deltacli.units import parse_duration
 
     session = Session(options, EngineWish.of(engine, spark_master, spark_conf))
@@ -189,7 +189,7 @@ def vacuum(
             raise UsageError("--explain changes nothing", hint="leave --yes, --metrics-file out")
         _explain(session, tables, request, explain)
         return
-    session.check_report(DOCUMENT_FIELDS, (*FILE_FIELDS, "location"), beside=metrics_file)
+    session.check_report(DOCUMENT_FIELDS, ROW_FIELDS, beside=metrics_file)
     if not dry_run and not yes:
         session.need_terminal()
     wish = _Wish(request, dry_run, yes, log_commits, allow_large)
@@ -288,6 +288,7 @@ def _vacuum_one(
     """Plan, ask, apply: the report, unless the user said no, and what stopped the deletion."""
     plan = _plan(session, table, wish.request)
     from deltacli.operations.vacuum_report import plan_report, result_report
+    from deltacli.operations.vacuum_request import DOCUMENT_FIELDS, ROW_FIELDS
 
     session.warn([*plan.snapshot.warnings, *plan.warnings])
     report = plan_report(plan, dry_run=wish.dry_run, with_location=many)
@@ -297,7 +298,9 @@ def _vacuum_one(
         return report, None
     if plan.deletes_anything:
         _refuse_large(plan, wish)
-        if not session.confirm(report.document, plan.question, yes=wish.yes):
+        if not session.confirm(
+            report.document, plan.question, yes=wish.yes, more=DOCUMENT_FIELDS, rows=ROW_FIELDS
+        ):
             return None, None
     from deltacli.operations.vacuum_apply import apply_vacuum
 

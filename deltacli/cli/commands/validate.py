@@ -125,7 +125,6 @@ def validate(
     from deltacli.checking.model import Level
     from deltacli.operations.any_table import BOOK
 
-    wants_rows = level is LevelChoice.DATA and not (explain or list_rules)
     wish = EngineWish.of(engine, spark_master, spark_conf)
     session = Session(options, wish)
     depth = Level.named("data" if list_rules and level is LevelChoice.LOG else level.value)
@@ -147,16 +146,16 @@ def validate(
             "--sample chooses the files that are looked into",
             hint="--level footers or --level data look into files",
         )
-    if wants_rows:
-        from deltacli.spark.session import check_installed
-
-        check_installed()
+    if baseline is not None and write_baseline is not None:
+        raise UsageError(
+            "--write-baseline writes all findings, known or not", hint="leave --baseline out"
+        )
     from deltacli.validate.check import Request
 
     check_finding_fields(session)
     session.check_places(write_baseline)
     most = None if max_findings == 0 or write_baseline is not None else max_findings
-    request = Request(rules, depth, _sample(sample), most)
+    request = Request(rules, depth, _sample(sample), most, tells_each=write_baseline is not None)
     known = read_baseline(baseline)
     results = _check_all(session, tables, request, known)
     fails = failing(fail_on)
@@ -185,12 +184,17 @@ def _check_all(
 ) -> list[TableResult]:
     from dataclasses import replace
 
+    from deltacli.checking.model import Level
     from deltacli.operations.any_table import check_any_table
-    from deltacli.storage.patterns import DELTA, PAIMON
+    from deltacli.storage.patterns import DELTA, PAIMON, is_paimon_table
 
     means = _means(session)
 
     def check(store: LogStore, known: frozenset[FindingKey]) -> Checked:
+        if request.level is Level.DATA and not is_paimon_table(store):
+            from deltacli.spark.session import check_installed
+
+            check_installed()
         return check_any_table(store, replace(request, known=known), means)
 
     return check_each(session, patterns, (DELTA, PAIMON), known, check)

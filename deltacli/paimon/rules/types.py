@@ -15,8 +15,8 @@ def map_keys_are_not_null(one: Schema) -> Iterator[Finding]:
 
     Why: the schema specification asks for it, and readers in C++ refuse shared maps without it.
     Java and pypaimon take nullable keys, so tables that Flink made have them.
-    Fix: readers in Java and Python need nothing; pass over it with --allow-nullable-map-keys, or
-    with --ignore PMT001.
+    Fix: readers in Java and Python need nothing; pass over it with --ignore PMT001 (of `paimon
+    validate` also --allow-nullable-map-keys).
     """
     for path, kind in walk_types(one.schema.fields):
         if isinstance(kind, Map) and kind.key.nullable:
