@@ -8,10 +8,16 @@ from typing import Any
 from deltacli.errors import CorruptLog, DeltaCliError, Refused, StorageError
 from deltacli.operations.records import Document, Listing, Row
 from deltacli.paimon.differences import Difference, differences
+from deltacli.paimon.needs import (
+    ONLY_PATH,
+    needed_by,
+    needs_every_version,
+    only_external_paths,
+)
 from deltacli.paimon.options import Options
 from deltacli.paimon.references import OnProgress, References, ReferenceScan
 from deltacli.paimon.schema_file import BadSchema, TableSchema, field_tree
-from deltacli.paimon.table import Branch, SchemaListing, load_schema, read_schemas
+from deltacli.paimon.table import Branch, SchemaEntry, SchemaListing, load_schema, read_schemas
 from deltacli.paimon.types import Array, DataType, Field, Map, Multiset, sql_text
 from deltacli.paimon.types import Row as RowType
 from deltacli.units import iso_time
@@ -29,20 +35,26 @@ def needs_references(fields: Sequence[str] | None) -> bool:
     return fields is None or not _NEEDS.isdisjoint(fields)
 
 
-def find_references(branch: Branch, on_progress: OnProgress | None) -> References | DeltaCliError:
+def find_references(
+    branch: Branch, on_progress: OnProgress | None
+) -> ReferenceScan | DeltaCliError:
     """What refers to which version, or why that cannot be told."""
+    scan = ReferenceScan(branch, on_progress)
     try:
-        return ReferenceScan(branch, on_progress).run()
+        scan.run()
     except (CorruptLog, Refused, StorageError) as error:
         return error
+    return scan
 
 
-def list_versions(listing: SchemaListing, references: References | None) -> Listing:
-    """All versions, the newest first; `references` are None where they are not known."""
+def list_versions(listing: SchemaListing, scan: ReferenceScan | None) -> Listing:
+    """All versions, the newest first; without a search what needs them is not known."""
     rows: list[Row] = []
     before: TableSchema | None = None
-    for entry, content in read_schemas(listing):
-        is_newest = entry.id == listing.newest
+    references = scan.found if scan else None
+    contents = list(read_schemas(listing))
+    needs = _needs(listing, contents, scan) if scan else {}
+    for entry, content in contents:
         schema = None if isinstance(content, BadSchema) else content
         rows.append(
             {
@@ -53,9 +65,9 @@ def list_versions(listing: SchemaListing, references: References | None) -> List
                 "numColumns": len(schema.fields) if schema else None,
                 "highestFieldId": schema.highest_field_id if schema else None,
                 "changes": _changes(before, schema),
-                "neededBy": _needed_by(references, entry.id, is_newest),
+                "neededBy": needs.get(entry.id),
                 "references": references.of(entry.id) if references else None,
-                "isNewest": is_newest,
+                "isNewest": entry.id == listing.newest,
                 "sizeInBytes": entry.size,
                 "path": entry.path,
                 "problem": None if schema else str(content),
@@ -74,9 +86,22 @@ def _changes(before: TableSchema | None, schema: TableSchema | None) -> list[str
     return [one.text for one in differences(before, schema)]
 
 
-def _needed_by(references: References | None, schema_id: int, is_newest: bool) -> list[str] | None:
-    newest = ["newest"] if is_newest else []
-    return None if references is None else newest + references.reasons(schema_id)
+def _needs(
+    listing: SchemaListing,
+    contents: Sequence[tuple[SchemaEntry, TableSchema | BadSchema]],
+    scan: ReferenceScan,
+) -> dict[int, list[str]]:
+    """Why each version has to stay."""
+    schemas = {
+        entry.id: content for entry, content in contents if not isinstance(content, BadSchema)
+    }
+    found = {one.id: needed_by([scan], one.id, listing.newest) for one in listing.entries}
+    if needs_every_version(listing.branch, schemas.get(listing.newest)):
+        return {schema_id: [*reasons, "Iceberg metadata"] for schema_id, reasons in found.items()}
+    kept = frozenset(schema_id for schema_id, reasons in found.items() if reasons)
+    for schema_id in only_external_paths(schemas, kept):
+        found[schema_id] = [ONLY_PATH]
+    return found
 
 
 def _missing(listing: SchemaListing, references: References | None) -> Iterator[Row]:

@@ -13,7 +13,13 @@ from typing import Any
 
 from deltacli.errors import Conflict, CorruptLog, DeltaCliError, PartlyDone, StorageError
 from deltacli.operations.records import Document, Listing, Report, Row
-from deltacli.paimon.options import Options
+from deltacli.paimon.needs import (
+    ONLY_PATH,
+    has_iceberg_metadata,
+    needed_by,
+    needs_every_version,
+    only_external_paths,
+)
 from deltacli.paimon.references import OnProgress, ReferenceScan
 from deltacli.paimon.schema_file import TableSchema
 from deltacli.paimon.table import (
@@ -232,14 +238,14 @@ class _Keeping:
     def kept(self) -> Mapping[int, str]:
         found: dict[int, str] = {}
         ids = [one.id for one in self._listing.entries]
-        options = Options(self._schemas[ids[-1]].effective_options)
-        if options.publishes_iceberg or has_iceberg_metadata(self._listing.branch):
+        if needs_every_version(self._listing.branch, self._schemas[ids[-1]]):
             return dict.fromkeys(ids, "Iceberg metadata needs every version")
-        for entry in self._listing.entries:
-            reason = needed_reason(self._scans, entry.id, ids[-1])
-            if reason is not None:
-                found[entry.id] = reason
-        self._keep_external_paths(found)
+        for schema_id in ids:
+            reasons = needed_by(self._scans, schema_id, ids[-1])
+            if reasons:
+                found[schema_id] = ", ".join(reasons)
+        for schema_id in only_external_paths(self._schemas, frozenset(found)):
+            found[schema_id] = ONLY_PATH
         for entry in self._listing.entries:
             if entry.id in found:
                 continue
@@ -254,27 +260,6 @@ class _Keeping:
         # What nobody knows the age of stays.
         return not made_ms or made_ms > self._before_ms
 
-    def _keep_external_paths(self, found: dict[int, str]) -> None:
-        """DROP TABLE learns from the schema files where data lies elsewhere."""
-        known: set[str] = set()
-        for schema_id in found:
-            known.update(Options(self._schemas[schema_id].options).external_paths)
-        for entry in reversed(self._listing.entries):
-            paths = set(Options(self._schemas[entry.id].options).external_paths)
-            if entry.id not in found and paths - known:
-                found[entry.id] = "the only one to name an external path"
-            known |= paths if entry.id in found else set()
-
-
-def needed_reason(scans: Sequence[ReferenceScan], schema_id: int, newest: int | None) -> str | None:
-    """What needs a version; None if nothing does."""
-    reasons = ["newest"] if schema_id == newest else []
-    reasons += scans[0].found.reasons(schema_id)
-    for scan in scans[1:]:
-        others = scan.found.reasons(schema_id)
-        reasons += [f"{one} of branch {scan.branch.name}" for one in others]
-    return ", ".join(reasons) or None
-
 
 def apply_expire(plan: ExpirePlan, on_progress: OnProgress | None = None) -> Expired:
     """Delete the files of a plan, oldest first, looking again for new references before each.
@@ -288,12 +273,12 @@ def apply_expire(plan: ExpirePlan, on_progress: OnProgress | None = None) -> Exp
             on_progress("deleting schemas", position, len(plan.expired))
         try:
             _check_unchanged(plan)
-            reason = needed_reason(plan.scans, entry.id, plan.listing.newest)
+            reasons = needed_by(plan.scans, entry.id, plan.listing.newest)
         except DeltaCliError as error:
             done.stopped = error
             return done
-        if reason is not None:
-            done.spared[entry.id] = reason
+        if reasons:
+            done.spared[entry.id] = ", ".join(reasons)
             continue
         try:
             store.delete(entry.path)
@@ -348,9 +333,3 @@ def _check_snapshots(branch: Branch, scan: ReferenceScan) -> None:
             hint="restore the snapshots; nothing is deleted from a table that is broken",
             location=store.location,
         )
-
-
-def has_iceberg_metadata(branch: Branch) -> bool:
-    """Whether metadata of Iceberg lies in the table."""
-    entries = Branch(branch.store).entries("metadata")
-    return any(one.name.endswith(".metadata.json") for one in entries)

@@ -13,7 +13,7 @@ from deltacli.delta.columns import texts_of
 from deltacli.operations.file_columns import time_texts
 from deltacli.operations.records import Columns, Document, Listing, Pending, Report
 from deltacli.operations.vacuum import REASONS, VacuumPlan
-from deltacli.operations.vacuum_request import FILE_FIELDS
+from deltacli.operations.vacuum_request import FILE_FIELDS, ROW_FIELDS
 from deltacli.units import iso_time
 
 _PARQUET = ".parquet"
@@ -102,7 +102,7 @@ def _files(plan: VacuumPlan, with_location: bool) -> Listing:
     if not with_location:
         return Listing(_rows(plan), FILE_FIELDS, FILE_FIELDS, "files to delete")
     shown = ("location", *FILE_FIELDS[1:])
-    return Listing(_rows(plan), (*FILE_FIELDS, "location"), shown, "files to delete")
+    return Listing(_rows(plan), ROW_FIELDS, shown, "files to delete")
 
 
 def _rows(plan: VacuumPlan) -> Iterator[Pending]:

@@ -35,5 +35,5 @@ def paimon_list(options: CommonOptions, table: PaimonArg, branch: BranchOpt = No
         session.warn([f"what needs a version cannot be told: {found.message}{hint}"])
         found = None
     if found is not None:
-        session.explain(found.summary)
+        session.explain(found.found.summary)
     session.show(describe.list_versions(listing, found))
