@@ -311,31 +311,31 @@ _deltacli() {
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         "share check")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
-            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+            else COMPREPLY=(); fi;;
         "share recipient add")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --share --expires --profile-out --quiet -q --debug --help -h" -- "$cur"))
-            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+            else COMPREPLY=(); fi;;
         "share recipient list")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --output -o --output-file --fields --tz --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
-            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+            else COMPREPLY=(); fi;;
         "share recipient rotate")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --grace --expires --profile-out --quiet -q --debug --help -h" -- "$cur"))
-            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+            else COMPREPLY=(); fi;;
         "share recipient revoke")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --output -o --output-file --fields --tz --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
-            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+            else COMPREPLY=(); fi;;
         "share recipient grant")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--config -c --take-back --output -o --output-file --fields --tz --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
-            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+            else COMPREPLY=(); fi;;
         "share shares")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
-            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+            else COMPREPLY=(); fi;;
         "share schemas")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
-            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+            else COMPREPLY=(); fi;;
         "share tables")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--schema --profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
-            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+            else COMPREPLY=(); fi;;
         "share version")
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--from --profile --allow-http --timeout --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
@@ -380,7 +380,7 @@ _deltacli() {
             else COMPREPLY=($(compgen -W "bash zsh fish" -- "$cur")); fi;;
         doctor)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--output -o --output-file --fields --quiet -q --debug --no-color --help -h" -- "$cur"))
-            else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
+            else COMPREPLY=(); fi;;
     esac
 }
 complete -o filenames -F _deltacli deltacli

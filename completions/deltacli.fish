@@ -194,7 +194,6 @@ complete -c deltacli -n '__fish_seen_subcommand_from widen-type' -l no-color -d 
 complete -c deltacli -n '__fish_seen_subcommand_from widen-type' -l no-progress -d 'No progress on stderr.'
 complete -c deltacli -n '__fish_seen_subcommand_from widen-type' -l help -s h -d 'Show this message and exit.'
 complete -c deltacli -n '__fish_seen_subcommand_from widen-type' -F
-complete -c deltacli -n '__fish_seen_subcommand_from widen-type' -F
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from serve' -l config -s c -r -F -d 'What is shared, in YAML; the reference server\'s is understood.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from serve' -l host -x -d 'The address to listen on.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from serve' -l port -x -d 'The port to listen on; 0 is a free one. Default: 8080, or what the YAML says.'
@@ -231,7 +230,6 @@ complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subc
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from add' -l quiet -s q -d 'No warnings, notes or progress.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from add' -l debug -d 'Show tracebacks of errors.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from add' -l help -s h -d 'Show this message and exit.'
-complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from add' -F
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from list' -l config -s c -r -F -d 'The server\'s YAML.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from list' -l output -s o -x -a 'auto table json jsonl csv tsv' -d 'auto is table on a terminal and tsv on a pipe.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from list' -l output-file -r -F -d 'Write the result to a file, whole or not at all.'
@@ -250,7 +248,6 @@ complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subc
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from rotate' -l quiet -s q -d 'No warnings, notes or progress.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from rotate' -l debug -d 'Show tracebacks of errors.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from rotate' -l help -s h -d 'Show this message and exit.'
-complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from rotate' -F
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from revoke' -l config -s c -r -F -d 'The server\'s YAML.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from revoke' -l output -s o -x -a 'auto table json jsonl csv tsv' -d 'auto is table on a terminal and tsv on a pipe.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from revoke' -l output-file -r -F -d 'Write the result to a file, whole or not at all.'
@@ -262,7 +259,6 @@ complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subc
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from revoke' -l no-color -d 'No colours (also NO_COLOR).'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from revoke' -l no-progress -d 'No progress on stderr.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from revoke' -l help -s h -d 'Show this message and exit.'
-complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from revoke' -F
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from grant' -l config -s c -r -F -d 'The server\'s YAML.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from grant' -l take-back -d 'Take the shares back instead.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from grant' -l output -s o -x -a 'auto table json jsonl csv tsv' -d 'auto is table on a terminal and tsv on a pipe.'
@@ -275,8 +271,6 @@ complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subc
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from grant' -l no-color -d 'No colours (also NO_COLOR).'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from grant' -l no-progress -d 'No progress on stderr.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from grant' -l help -s h -d 'Show this message and exit.'
-complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from grant' -F
-complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from recipient; and __fish_seen_subcommand_from grant' -F
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from shares' -l profile -x -d 'The profile that the provider gave: a file, a URL, or - for standard input.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from shares' -l allow-http -d 'Send the profile\'s credentials without TLS.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from shares' -l timeout -x -d 'How long to wait for a silent server, and to go on asking one that fails.'
@@ -305,7 +299,6 @@ complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subc
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from schemas' -l no-color -d 'No colours (also NO_COLOR).'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from schemas' -l no-progress -d 'No progress on stderr.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from schemas' -l help -s h -d 'Show this message and exit.'
-complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from schemas' -F
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from tables' -l schema -x -d 'Only of this schema.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from tables' -l profile -x -d 'The profile that the provider gave: a file, a URL, or - for standard input.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from tables' -l allow-http -d 'Send the profile\'s credentials without TLS.'
@@ -321,7 +314,6 @@ complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subc
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from tables' -l no-color -d 'No colours (also NO_COLOR).'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from tables' -l no-progress -d 'No progress on stderr.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from tables' -l help -s h -d 'Show this message and exit.'
-complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from tables' -F
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from version' -l from -x -d 'The first version at or after this time or age.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from version' -l profile -x -d 'The profile that the provider gave: a file, a URL, or - for standard input.'
 complete -c deltacli -n '__fish_seen_subcommand_from share; and __fish_seen_subcommand_from version' -l allow-http -d 'Send the profile\'s credentials without TLS.'
@@ -484,8 +476,6 @@ complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_sub
 complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from diff' -l no-progress -d 'No progress on stderr.'
 complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from diff' -l help -s h -d 'Show this message and exit.'
 complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from diff' -F
-complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from diff' -F
-complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from diff' -F
 complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from validate' -l branch -x -d 'Only this branch; all without.'
 complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from validate' -l allow-nullable-map-keys -d 'Pass over keys of MAPs that may be null: Java and Python take them.'
 complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from validate' -l select -x -d 'Only rules whose ids begin so: CKP,LOG002. May be repeated.'
@@ -521,7 +511,6 @@ complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_sub
 complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from alter' -l no-color -d 'No colours (also NO_COLOR).'
 complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from alter' -l no-progress -d 'No progress on stderr.'
 complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from alter' -l help -s h -d 'Show this message and exit.'
-complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from alter' -F
 complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from alter' -F
 complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from expire' -l branch -x -d 'A branch; main without.'
 complete -c deltacli -n '__fish_seen_subcommand_from paimon; and __fish_seen_subcommand_from expire' -l older-than -x -d 'Only versions older than this: jobs may still write with younger ones.'

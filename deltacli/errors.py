@@ -21,7 +21,10 @@ from typing import Any, ClassVar
 
 
 class DeltaCliError(Exception):
-    """What went wrong, what to do next, and where."""
+    """What went wrong, what to do next, and where.
+
+    `table` is the one that the command was given, by the name that the user wrote.
+    """
 
     exit_code: ClassVar[int] = 70
     usual_hint: ClassVar[str | None] = None
@@ -31,6 +34,7 @@ class DeltaCliError(Exception):
         self.message = message
         self.hint = hint or self.usual_hint
         self.location = location
+        self.table: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.message, self.hint, self.location)

@@ -57,6 +57,8 @@ def test_bash_completes() -> None:
     assert bash_words("deltacli", "share", "files", "--format", "d") == {"delta"}
     assert bash_words("deltacli", "share", "recipient", "r") == {"rotate", "revoke"}
     assert "--profile-out" in bash_words("deltacli", "share", "serve", "--pro")
+    assert "README.md" in bash_words("deltacli", "paimon", "show", "READ")
+    assert "README.md" not in bash_words("deltacli", "share", "tables", "READ")
     assert "--grace" in bash_words("deltacli", "share", "recipient", "rotate", "--gr")
 
 
@@ -78,6 +80,8 @@ def test_fish_completes() -> None:
     assert {"--files", "--fields"} <= words("deltacli snapshot --fi")
     assert words("deltacli history -o j") == {"json", "jsonl"}
     assert words("deltacli completion z") == {"zsh"}
+    assert "README.md" in words("deltacli paimon show READ")
+    assert words("deltacli share tables READ") == set()
 
 
 def test_zsh_completes(tmp_path: Path) -> None:
@@ -97,6 +101,7 @@ def test_zsh_completes(tmp_path: Path) -> None:
         ("deltacli snapshot --tomb\t", "--tombstones"),
         ("deltacli history -o jsonl --cha\t", "--chart"),
         ("deltacli completion fi\t", "fish"),
+        ("deltacli vacuum a b READ\t", "README.md"),
     ):
         os.write(terminal, b"\x15" + typed.encode())
         seen = read_until(terminal, expected)

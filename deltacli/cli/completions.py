@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 
 from deltacli.cli.registry import GROUP_BY_NAME, GroupRow, below
 from deltacli.cli.tree import Command, Parameter
 
 _NOTE = "Made from the command tree by docs/generate.py; do not edit."
+# What an argument has to be called to be completed by names of files and folders.
+_PLACES = ("TABLE", "FOLDER")
 _FILE_OPTIONS = ("--output-file", "--config", "--profile-out", "--audit-log")
 
 
@@ -43,7 +46,8 @@ def bash(tree: Sequence[Command]) -> str:
         options = " ".join(name for one in command.options for name in one.names)
         lines.append(f'            if [[ "$cur" == -* ]]; then {_words(options)}')
         choices = " ".join(word for one in command.arguments for word in one.choices)
-        rest = _words(choices) if choices else _BASH_FILES
+        has_place = any(map(_is_place, command.arguments))
+        rest = _words(choices) if choices else _BASH_FILES if has_place else _BASH_NOTHING
         lines.append(f"            else {rest}; fi;;")
     lines += ["    esac", "}", "complete -o filenames -F _deltacli deltacli", ""]
     return "\n".join(lines)
@@ -53,6 +57,7 @@ def _bash_word(text: str) -> str:
     return f'"{text}"' if " " in text or not text else text
 
 
+_BASH_NOTHING = "COMPREPLY=()"
 _BASH_FILES = 'mapfile -t COMPREPLY < <(compgen -f -- "$cur")'
 
 
@@ -65,7 +70,11 @@ def _bash_values(option: Parameter) -> str:
         return f"{_words(' '.join(option.choices))};"
     if _is_file(option):
         return f"{_BASH_FILES};"
-    return "COMPREPLY=();"
+    return f"{_BASH_NOTHING};"
+
+
+def _is_place(argument: Parameter) -> bool:
+    return argument.metavar.strip("[].") in _PLACES
 
 
 def _is_file(option: Parameter) -> bool:
@@ -111,7 +120,7 @@ def _zsh_group(group: str, tree: Mapping[str, Command]) -> list[str]:
         command = tree[row.name]
         lines.append("          _arguments -s \\")
         specs = [spec for option in command.options for spec in _zsh_option(option)]
-        specs += [_zsh_argument(argument) for argument in command.arguments]
+        specs += map(_zsh_argument, count(1), command.arguments)
         lines += [f"            {spec} \\" for spec in specs[:-1]]
         lines += [f"            {specs[-1]} ;;"]
     return [*lines, "      esac ;;", "  esac", "}", ""]
@@ -132,9 +141,14 @@ def _zsh_option(option: Parameter) -> list[str]:
     return [_zsh_quote(f"{star}{name}[{text}]{value}") for name in option.names]
 
 
-def _zsh_argument(argument: Parameter) -> str:
-    action = f"({' '.join(argument.choices)})" if argument.choices else "_files"
-    return _zsh_quote(f"1:{argument.metavar.lower()}:{action}")
+def _zsh_argument(position: int, argument: Parameter) -> str:
+    action = " "
+    if argument.choices:
+        action = f"({' '.join(argument.choices)})"
+    elif _is_place(argument):
+        action = "_files"
+    where = "*" if argument.metavar.endswith("...") else str(position)
+    return _zsh_quote(f"{where}:{argument.metavar.lower()}:{action}")
 
 
 def _zsh_quote(text: str) -> str:
@@ -161,7 +175,10 @@ def fish(tree: Sequence[Command]) -> str:
         lines += [f"{seen} {_fish_option(option)}" for option in command.options]
         for argument in command.arguments:
             choices = " ".join(argument.choices)
-            lines.append(f"{seen} -a '{choices}'" if choices else f"{seen} -F")
+            if choices:
+                lines.append(f"{seen} -a '{choices}'")
+            elif _is_place(argument):
+                lines.append(f"{seen} -F")
     return "\n".join([*lines, ""])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from deltacli.errors import DeltaCliError, Interrupted
 from deltacli.units import escaped
 
@@ -16,13 +18,22 @@ def failure_text(error: DeltaCliError, *, as_json: bool) -> str:
             "message": error.message,
             "hint": error.hint,
             "exitCode": error.exit_code,
-            "location": error.location,
+            "location": error.location or error.table,
         }
         return json_text.dump(body).decode("utf-8", "replace")
     if isinstance(error, Interrupted):
         return escaped(error.message)
-    text = f"error: {escaped(error.message)}"
+    text = f"error: {escaped(_with_table(error))}"
     return f"{text}\nhint: {escaped(error.hint)}" if error.hint else text
+
+
+def _with_table(error: DeltaCliError) -> str:
+    """The message, and the table where it does not name it: logs hold the errors of many."""
+    table = error.table
+    if not table:
+        return error.message
+    place = table if "://" in table else os.path.abspath(table)
+    return error.message if place in error.message else f"{error.message} ({table})"
 
 
 def failure_of(error: BaseException) -> DeltaCliError:

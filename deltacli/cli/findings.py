@@ -133,12 +133,13 @@ def check_each(
                 raise UsageError(
                     "all versions are checked", hint="leave the version out of the name"
                 )
+            session.explain(f"checking {store.location}")
             with session.progress:
                 checked = check(store, known.get(baseline_name(table), frozenset()))
             results.append(TableResult(table, checked, checked.error))
         except (Exception, KeyboardInterrupt) as raised:
             error = failure_of(raised)
-            error.location = error.location or table
+            error.table = table
             if isinstance(error, Interrupted):
                 raise
             results.append(TableResult(table, None, error))

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deltacli.errors import UsageError
+from deltacli.errors import DeltaCliError, Interrupted, UsageError
 from deltacli.render.formats import FindingsFormat, Format
 
 TableArg = Annotated[
@@ -202,7 +202,12 @@ def with_common_options(
         options = CommonOptions(**{name: values.pop(name) for name in names})
         for name, kind in groups.items():
             values[name] = kind(**{one.name: values.pop(one.name) for one in fields(kind)})
-        command(options, **values)
+        try:
+            command(options, **values)
+        except DeltaCliError as error:
+            if not isinstance(error, UsageError | Interrupted):
+                error.table = error.table or values.get("table")
+            raise
 
     keyword_only = [
         one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*single, *grouped, *shared)

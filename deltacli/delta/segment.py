@@ -11,6 +11,7 @@ from deltacli.delta.paths import LAST_CHECKPOINT, LOG, Kind, LogName, parse_log_
 from deltacli.delta.tolerance import Remark
 from deltacli.errors import CorruptLog, FileMissing, NotFound, StorageError
 from deltacli.storage import Entry, LogStore
+from deltacli.storage.patterns import PAIMON, bears, is_there
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,20 +336,17 @@ def _not_a_table(store: LogStore, *, empty: bool = False) -> NotFound:
             hint=f"the table is {parent}",
             location=location,
         )
-    try:
-        next(store.list_from(""), None)
-    except FileMissing:
+    if not is_there(store):
         return NotFound(
             f"not a Delta table: {location} does not exist",
             hint="check the path",
             location=location,
         )
-    except StorageError:
-        pass
+    hint = "name the folder that holds _delta_log"
+    if bears(store, PAIMON):
+        hint = "it is a Paimon table; see `deltacli paimon --help`"
     return NotFound(
-        f"not a Delta table: {location} has no _delta_log",
-        hint="name the folder that holds _delta_log",
-        location=location,
+        f"not a Delta table: {location} has no _delta_log", hint=hint, location=location
     )
 
 

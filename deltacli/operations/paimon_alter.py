@@ -20,6 +20,7 @@ from deltacli.paimon.changes import is_same, next_schema
 from deltacli.paimon.check import findings_of
 from deltacli.paimon.differences import Difference, differences
 from deltacli.paimon.schema_file import NEWEST_VERSION, BadSchema, TableSchema, schema_text
+from deltacli.paimon.subjects import Schema
 from deltacli.paimon.table import (
     Branch,
     SchemaListing,
@@ -38,6 +39,7 @@ _METASTORE = (
     "only the file is changed: if a metastore such as Hive or a REST catalog keeps this table, "
     "it goes on with its own copy (--filesystem-catalog says that there is none)"
 )
+NOT_TAKEN = "Paimon would not take the result"
 _JOBS = "jobs that are running go on with the schema that they began with"
 
 
@@ -145,7 +147,15 @@ def plan_alter(branch: Branch, wish: Wish, now_ms: int) -> AlterPlan:
 
 
 def _check_ids(listing: SchemaListing, old: TableSchema, new: TableSchema) -> None:
-    """Raise Refused if an id that is given to a new column was another's before."""
+    """Raise Refused if columns share an id, or a new one would get what was another's before."""
+    for used_id, names in Schema("", old.id, old).ids.items():
+        if len(names) > 1:
+            raise Refused(
+                f"{' and '.join(names)} have the same id {used_id}: values of one are read as "
+                "those of the other",
+                hint="restore the schema from a backup; no change can tell them apart",
+                location=listing.branch.store.location,
+            )
     given = range(old.highest_field_id + 1, new.highest_field_id + 1)
     for entry, schema in read_schemas(listing) if given else ():
         if isinstance(schema, BadSchema):
@@ -178,23 +188,27 @@ def _check(branch: Branch, old: TableSchema, new: TableSchema) -> list[str]:
     branches = tuple(branch_names(branch.store))
     before = Counter(one.rule.id for one in findings_of(old, branches))
     seen: Counter[str] = Counter()
-    warnings = []
+    broken, warnings = [], []
     for one in findings_of(new, branches):
         seen[one.rule.id] += 1
         is_error = one.rule.severity is Severity.ERROR
         is_new = seen[one.rule.id] > before[one.rule.id]
         if is_error and (is_new or one.rule.id.startswith(ENFORCED)):
-            raise not_taken(one, branch.store.location)
-        if is_new and one.rule.severity is Severity.WARNING:
+            broken.append(one)
+        elif is_new and one.rule.severity is Severity.WARNING:
             warnings.append(one.finding.message)
+    if broken:
+        raise refusal(NOT_TAKEN, broken, branch.store.location)
     return warnings
 
 
-def not_taken(one: Found, location: str) -> Refused:
-    """The error for a schema that breaks one of Paimon's rules."""
+def refusal(what: str, broken: Sequence[Found], location: str) -> Refused:
+    """The error for a schema that breaks rules; all that is broken is told at once."""
+    reasons = dict.fromkeys(one.finding.message for one in broken)
+    rules = dict.fromkeys(f"`deltacli validate --explain {one.rule.id}`" for one in broken)
     return Refused(
-        f"Paimon would not take the result: {one.finding.message}",
-        hint=f"`deltacli validate --explain {one.rule.id}` tells more",
+        f"{what}: {'; '.join(reasons)}",
+        hint=f"{', '.join(rules)} tell{'s' if len(rules) == 1 else ''} more",
         location=location,
     )
 

@@ -18,7 +18,7 @@ from deltacli.delta.schema import type_tree
 from deltacli.delta.snapshot import Snapshot
 from deltacli.errors import Conflict, FileMissing, Refused
 from deltacli.operations.describe import clustering_columns, schema_lines
-from deltacli.operations.paimon_alter import not_taken, put_new, written
+from deltacli.operations.paimon_alter import NOT_TAKEN, put_new, refusal, written
 from deltacli.operations.paimon_describe import column_lines
 from deltacli.operations.records import Document
 from deltacli.paimon.check import findings_of
@@ -58,9 +58,9 @@ def convert_delta(snapshot: Snapshot, *, allows_lossy: bool, now_ms: int) -> Con
     losses = Losses(allows_lossy)
     clustering = clustering_columns(snapshot) or ()
     converted = from_delta(schema, snapshot.metadata, clustering, losses, now_ms)
-    for one in findings_of(converted):
-        if one.rule.severity is Severity.ERROR:
-            raise not_taken(one, location)
+    broken = [one for one in findings_of(converted) if one.rule.severity is Severity.ERROR]
+    if broken:
+        raise refusal(NOT_TAKEN, broken, location)
     values = {
         "location": location,
         "from": "delta",
@@ -83,13 +83,9 @@ def convert_paimon(
     """Raises Refused for what Delta cannot hold."""
     schema = load_schema(listing, schema_id)
     losses = Losses(allows_lossy)
-    for one in findings_of(schema):
-        if one.rule.id in _BREAKS_DELTA:
-            raise Refused(
-                f"the table is broken: {one.finding.message}",
-                hint=f"`deltacli validate --explain {one.rule.id}` tells more",
-                location=listing.branch.store.location,
-            )
+    broken = [one for one in findings_of(schema) if one.rule.id in _BREAKS_DELTA]
+    if broken:
+        raise refusal("the table is broken", broken, listing.branch.store.location)
     older: list[TableSchema] = []
     for entry, content in read_schemas(listing):
         if entry.id >= schema.id:

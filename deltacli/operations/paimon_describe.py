@@ -199,8 +199,8 @@ def _short(kind: DataType) -> str:
 # -- two versions ------------------------------------------------------------------------
 
 
-def diff_versions(listing: SchemaListing, first: int, second: int | None) -> Listing:
-    """What is different in the second version, by default the newest."""
+def diff_versions(listing: SchemaListing, first: int | None, second: int | None) -> Listing:
+    """What is different in the second version; None is the newest."""
     old, new = load_schema(listing, first), load_schema(listing, second)
     return Listing(
         [difference_row(one) for one in differences(old, new)],

@@ -19,7 +19,7 @@ def dotted(path: Path) -> str:
 def no_column(path: Path) -> NotFound:
     return NotFound(
         f"there is no column {dotted(path)!r}",
-        hint="see `deltacli paimon show TABLE`; a name with a dot stands in backticks",
+        hint="`deltacli paimon show` tells the names; one with a dot stands in backticks",
     )
 
 

@@ -11,7 +11,6 @@ from deltacli.delta import schema as delta
 from deltacli.delta.actions import Metadata
 from deltacli.delta.column_mapping import ID, MAX_ID, MODE, PHYSICAL
 from deltacli.delta.widening import CHANGES
-from deltacli.errors import Refused
 from deltacli.paimon.default_literals import DEFAULT, plain_default
 from deltacli.paimon.losses import Losses
 from deltacli.paimon.numbering import Numbers
@@ -114,7 +113,23 @@ class _Conversion:
                 self.losses.add(place, f"the collation of {name}")
                 return _TYPES["string"]
             case delta.Primitive():
-                return _primitive(kind, place, lengths)
+                return self._primitive(kind, place, lengths)
+
+    def _primitive(self, kind: delta.Primitive, place: str, lengths: Any) -> DataType:
+        if kind.name == "string" and isinstance(lengths, str):
+            bounded = bounded_string(lengths)
+            if bounded is not None:
+                return bounded
+        reason = f"Paimon has no type for {kind.name}"
+        try:
+            if kind.decimal is not None:
+                return Atomic("DECIMAL", kind.decimal)
+        except BadType as error:
+            reason = str(error)
+        if kind.name in _TYPES:
+            return _TYPES[kind.name]
+        self.losses.refuse(f"{place}: {reason}", "convert a table without it")
+        return STRING
 
     def _is_void(self, one: delta.Field, place: str) -> bool:
         is_void = one.type == delta.Primitive("void")
@@ -154,23 +169,6 @@ def _at(lengths: Any, index: int) -> Any:
     return lengths[index] if isinstance(lengths, list) and index < len(lengths) else None
 
 
-def _primitive(kind: delta.Primitive, place: str, lengths: Any) -> DataType:
-    if kind.name == "string" and isinstance(lengths, str):
-        bounded = bounded_string(lengths)
-        if bounded is not None:
-            return bounded
-    try:
-        if kind.decimal is not None:
-            return Atomic("DECIMAL", kind.decimal)
-    except BadType as error:
-        raise Refused(f"{place}: {error}", hint="convert a table without it") from None
-    if kind.name not in _TYPES:
-        raise Refused(
-            f"{place}: Paimon has no type for {kind.name}", hint="convert a table without it"
-        )
-    return _TYPES[kind.name]
-
-
 def from_delta(
     schema: delta.Struct,
     metadata: Metadata,
@@ -188,6 +186,7 @@ def from_delta(
     has_ids = all(type(one.metadata.get(ID)) is int for _, one in delta.walk(schema))
     conversion = _Conversion(losses, keeps_ids=maps and has_ids)
     fields = conversion.fields(schema.fields)
+    losses.check()
     if conversion.keeps_ids:
         known = configuration.get(MAX_ID, "")
         told = int(known) if re.fullmatch(r"[0-9]{1,10}", known) else 0

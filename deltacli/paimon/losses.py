@@ -17,16 +17,29 @@ class Loss:
 
 @dataclass
 class Losses:
-    """Losses as they are found; grave ones need to be allowed."""
+    """Losses as they are found, grave ones among them only if such are allowed.
+
+    What stands in the way is gathered too: all of it is told at once.
+    """
 
     allows_grave: bool = False
     found: list[Loss] = field(default_factory=list)
+    obstacles: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, column: str | None, message: str) -> None:
         self.found.append(Loss(column, message))
 
     def add_grave(self, column: str, message: str, hint: str) -> None:
-        """Raises Refused unless such losses are allowed."""
-        if not self.allows_grave:
-            raise Refused(f"{column}: {message}", hint=f"--allow-lossy {hint}")
-        self.add(column, message)
+        if self.allows_grave:
+            self.add(column, message)
+        else:
+            self.refuse(f"{column}: {message}", f"--allow-lossy {hint}")
+
+    def refuse(self, message: str, hint: str) -> None:
+        self.obstacles.append((message, hint))
+
+    def check(self) -> None:
+        """Raise Refused if anything stands in the way."""
+        if self.obstacles:
+            messages, hints = zip(*self.obstacles, strict=True)
+            raise Refused("; ".join(messages), hint="; ".join(dict.fromkeys(hints)))

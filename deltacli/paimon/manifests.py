@@ -60,7 +60,7 @@ def read_list(store: LogStore, name: str, size: int | None, tally: Tally) -> Ite
     path = manifest_path(name)
     for record in _records(store, path, size, fields):
         if not isinstance(record.get("_FILE_NAME"), str):
-            raise _unreadable(path, "a record names no file")
+            raise unreadable(path, "a record names no file")
         tally.lists[_schema_id(record, path)] += 1
         counts = [record.get(key) for key in ("_NUM_ADDED_FILES", "_NUM_DELETED_FILES")]
         known = all(type(one) is int for one in counts)
@@ -83,10 +83,10 @@ def read_manifest(store: LogStore, manifest: Manifest) -> Tally:
         found[record.get("_KIND"), file.get("_SCHEMA_ID") if file else None] += 1
     for (kind, schema_id), count in found.items():
         if type(schema_id) is not int or kind not in (ADD, DELETE):
-            raise _unreadable(path, "an entry has no kind or no schema id")
+            raise unreadable(path, "an entry has no kind or no schema id")
         (tally.adds if kind == ADD else tally.deletes)[schema_id] += count
     if manifest.num_entries >= 0 and found.total() != manifest.num_entries:
-        raise _unreadable(
+        raise unreadable(
             path, f"it has {found.total():,} entries, and its list says {manifest.num_entries:,}"
         )
     return tally
@@ -95,7 +95,7 @@ def read_manifest(store: LogStore, manifest: Manifest) -> Tally:
 def _schema_id(record: Mapping[str, Any], path: str) -> int:
     schema_id = record.get("_SCHEMA_ID")
     if type(schema_id) is not int:
-        raise _unreadable(path, "a record has no schema id")
+        raise unreadable(path, "a record has no schema id")
     return schema_id
 
 
@@ -108,9 +108,9 @@ def _records(
         length = file.seek(0, 2)
         file.seek(0)
         if size is not None and length != size:
-            raise _unreadable(path, f"it has {length:,} bytes instead of {size:,}")
+            raise unreadable(path, f"it has {length:,} bytes instead of {size:,}")
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise _unreadable(path, "it is no Avro file; manifests in ORC or Parquet are not read")
+            raise unreadable(path, "it is no Avro file; manifests in ORC or Parquet are not read")
         file.seek(0)
         try:
             head = reader(file)
@@ -118,7 +118,7 @@ def _records(
             file.seek(0)
             for record in reader(file, reader_schema=_reduced(schema, wanted)):
                 if not isinstance(record, dict):
-                    raise _unreadable(path, "a record is null")
+                    raise unreadable(path, "a record is null")
                 yield record
         except DeltaCliError:
             raise
@@ -126,7 +126,7 @@ def _records(
             raise StorageError(f"cannot read {path}: {error}", location=store.location) from error
         except Exception as error:
             # Whatever the bytes are, the library may fail on them in any way.
-            raise _unreadable(path, f"{type(error).__name__}: {error}") from error
+            raise unreadable(path, f"{type(error).__name__}: {error}") from error
 
 
 def _reduced(schema: Any, wanted: Mapping[str, Any]) -> Any:
@@ -155,5 +155,6 @@ def _reader() -> Callable[..., Any]:
     return found
 
 
-def _unreadable(path: str, reason: str) -> CorruptLog:
-    return CorruptLog(f"{path} cannot be read: {reason}")
+def unreadable(path: str, reason: str) -> CorruptLog:
+    """The error for a file of a table."""
+    return CorruptLog(f"{path} cannot be read: {reason}", location=path)

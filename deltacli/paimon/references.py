@@ -12,7 +12,14 @@ from typing import Any, TypeVar
 from deltacli.delta import json_text
 from deltacli.errors import Conflict, CorruptLog, DeltaCliError, FileMissing, Refused
 from deltacli.local.helper import Helper, pays_off
-from deltacli.paimon.manifests import Manifest, Tally, manifest_path, read_list, read_manifest
+from deltacli.paimon.manifests import (
+    Manifest,
+    Tally,
+    manifest_path,
+    read_list,
+    read_manifest,
+    unreadable,
+)
 from deltacli.paimon.table import Branch, SnapshotFile, is_listed
 from deltacli.storage import READ_THREADS, LogStore
 
@@ -253,7 +260,10 @@ class ReferenceScan:
         if name in self.found.statistics:
             return
         if "/" in name:
-            raise CorruptLog(f"{snapshot.title} names statistics {name!r}, which is no file name")
+            raise CorruptLog(
+                f"{snapshot.title} names statistics {name!r}, which is no file name",
+                location=snapshot.path,
+            )
         path = f"statistics/{name}"
         try:
             content = self._store.read(path)
@@ -261,7 +271,7 @@ class ReferenceScan:
             if snapshot.may_miss("statistics", self._tagged):
                 return
             self._check_is_there(snapshot.path)
-            raise _lost(path, snapshot, self._store.location) from None
+            raise _lost(path, snapshot) from None
         self.found.statistics[name] = _integer(_document(content, path), "schemaId", path)
 
     # -- manifests -----------------------------------------------------------------------
@@ -276,15 +286,15 @@ class ReferenceScan:
                 found = list(read_list(self._store, name, size, tally))
                 if not found and size is None and owner.filled.get(member):
                     # Nothing else tells a list that was cut from an empty one.
-                    raise CorruptLog(f"{manifest_path(name)} is empty, but there are rows")
+                    raise unreadable(manifest_path(name), "it is empty, but there are rows")
                 return found, tally
             except FileMissing:
                 if owner.may_miss(member, self._tagged):
                     return [], Tally()
                 self._check_is_there(owner.path)
-                raise _lost(manifest_path(name), owner, self._store.location) from None
+                raise _lost(manifest_path(name), owner) from None
             except CorruptLog as error:
-                raise _needed(error, owner, self._store.location) from None
+                raise _needed(error, owner) from None
 
         items = list(lists.items())
         for (_, (owner, *_)), (found, tally) in zip(items, self._map(read, items), strict=True):
@@ -306,9 +316,9 @@ class ReferenceScan:
         """Raise the error of a manifest with the snapshot that needs it."""
         if isinstance(error, FileMissing):
             self._check_is_there(owner.path)
-            raise _lost(manifest_path(manifest.name), owner, self._store.location)
+            raise _lost(manifest_path(manifest.name), owner)
         if isinstance(error, CorruptLog):
-            raise _needed(error, owner, self._store.location)
+            raise _needed(error, owner)
         raise error
 
     def _work(self, batches: list[list[Manifest]]) -> Iterator[Answer]:
@@ -347,6 +357,7 @@ def parse_snapshot(content: bytes, file: SnapshotFile) -> Snapshot:
         raise Refused(
             f"{path} has the format {version!r}, which deltacli does not know",
             hint="use a newer deltacli",
+            location=path,
         )
     lists = {}
     for member in _LISTS:
@@ -354,12 +365,12 @@ def parse_snapshot(content: bytes, file: SnapshotFile) -> Snapshot:
         if value is None and member == _CHANGELOG:
             continue
         if not isinstance(value, str):
-            raise CorruptLog(f"{path} cannot be read: member {member} is missing")
+            raise unreadable(path, f"member {member} is missing")
         size = tree.get(f"{member}Size")
         lists[member] = value, size if type(size) is int else None
     statistics = tree.get("statistics")
     if statistics is not None and not isinstance(statistics, str):
-        raise CorruptLog(f"{path} cannot be read: member statistics is no name")
+        raise unreadable(path, "member statistics is no name")
     return Snapshot(
         file.kind,
         file.name,
@@ -385,29 +396,29 @@ def _document(content: bytes, path: str) -> Mapping[str, Any]:
         tree = json_text.load(content)
     except (ValueError, RecursionError) as error:
         what = "it is empty" if not content.strip() else f"it is not JSON: {error}"
-        raise CorruptLog(f"{path} cannot be read: {what}") from None
+        raise unreadable(path, what) from None
     if not isinstance(tree, dict):
-        raise CorruptLog(f"{path} cannot be read: it is not a JSON object")
+        raise unreadable(path, "it is not a JSON object")
     return tree
 
 
 def _integer(tree: Mapping[str, Any], name: str, path: str) -> int:
     value = tree.get(name)
     if type(value) is not int:
-        raise CorruptLog(f"{path} cannot be read: member {name} is no integer")
+        raise unreadable(path, f"member {name} is no integer")
     return value
 
 
-def _lost(path: str, owner: Snapshot, location: str) -> CorruptLog:
+def _lost(path: str, owner: Snapshot) -> CorruptLog:
     return CorruptLog(
         f"{path}, which {owner.title} needs, is missing",
         hint="restore the file, or drop what needs it; until then nobody can say which schemas "
         "are needed",
-        location=location,
+        location=path,
     )
 
 
-def _needed(error: CorruptLog, owner: Snapshot, location: str) -> DeltaCliError:
+def _needed(error: CorruptLog, owner: Snapshot) -> CorruptLog:
     return CorruptLog(
-        f"{error.message} ({owner.title} needs it)", hint=error.hint, location=location
+        f"{error.message} ({owner.title} needs it)", hint=error.hint, location=error.location
     )

@@ -90,8 +90,13 @@ class Unreferenced:
     """Why it is not known which versions are needed."""
 
     error: DeltaCliError
-    file: str | None = None
     version: int | None = None
+
+    @property
+    def file(self) -> str | None:
+        """The file that stands in the way, if it is one of the table's."""
+        place = self.error.location
+        return place if place and "://" not in place and not place.startswith("/") else None
 
 
 @dataclass(frozen=True)

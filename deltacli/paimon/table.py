@@ -10,6 +10,7 @@ from functools import cached_property
 from deltacli.errors import CorruptLog, FileMissing, NotFound, UsageError
 from deltacli.paimon.schema_file import BadSchema, TableSchema, parse_schema
 from deltacli.storage import Entry, LogStore, read_all
+from deltacli.storage.patterns import DELTA, bears, is_there
 
 MAIN = "main"
 _VERSION = re.compile(r"schema-(0|[1-9][0-9]{0,18})")
@@ -195,9 +196,16 @@ def list_schemas(branch: Branch) -> SchemaListing:
 
 def _no_table(branch: Branch) -> NotFound:
     store = branch.store
+    if not is_there(store):
+        return NotFound(
+            f"{branch.title} does not exist", hint="check the path", location=store.location
+        )
     hint = "name the folder in which schema/ and snapshot/ lie"
-    if is_listed(store, "_delta_log"):
-        hint = "it is a Delta table; only `convert` takes those"
+    if bears(store, DELTA):
+        hint = (
+            "it is a Delta table: `deltacli snapshot` shows its schema, `deltacli paimon convert` "
+            "makes one for Paimon of it"
+        )
     return NotFound(
         f"{branch.title} is not a Paimon table: it has no schema/schema-N",
         hint=hint,

@@ -14,7 +14,6 @@ from deltacli.delta.features import with_features
 from deltacli.delta.widening import CHANGES
 from deltacli.delta.widening import PROPERTY as WIDENING_PROPERTY
 from deltacli.delta.widening import STABLE as WIDENING
-from deltacli.errors import Refused
 from deltacli.paimon.default_literals import DEFAULT, literal_of
 from deltacli.paimon.losses import Losses
 from deltacli.paimon.schema_file import TableSchema
@@ -106,10 +105,11 @@ class _Conversion:
     def _atomic(self, kind: Atomic, place: str) -> str:
         name = delta_name(kind)
         if name is None:
-            raise Refused(
+            self.losses.refuse(
                 f"{place}: Delta has no type for {sql_text(kind)}",
-                hint="leave the column out: drop it in a branch, and convert that",
+                "leave the column out: drop it in a branch, and convert that",
             )
+            return "string"
         if kind.root == "TIME":
             self.losses.add_grave(
                 place, "TIME becomes an integer: milliseconds of the day", "takes it so"
@@ -146,9 +146,9 @@ def to_delta(
 
     Raises Refused for what Delta cannot hold.
     """
-    _check_names(schema)
+    _check_names(schema, losses)
     if mapping is ColumnMapping.NONE:
-        _check_unmapped(schema, older)
+        _check_unmapped(schema, older, losses)
     ids = [one.id for _, one in walk_fields(schema.fields)]
     # Delta counts from 1.
     shift = 1 if 0 in ids else 0
@@ -163,6 +163,7 @@ def to_delta(
     if WIDENING in conversion.features:
         configuration[WIDENING_PROPERTY] = "true"
     _table_losses(schema, losses)
+    losses.check()
     return DeltaTable(
         delta.Struct(fields),
         schema.partition_keys,
@@ -180,41 +181,43 @@ def _protocol(features: set[str]) -> Protocol:
     return with_features(Protocol(1, 2), sorted(features))
 
 
-def _check_names(schema: TableSchema) -> None:
+def _check_names(schema: TableSchema, losses: Losses) -> None:
     by_case: dict[tuple[str, ...], tuple[str, ...]] = {}
     for path, _ in walk_fields(schema.fields):
         other = by_case.setdefault(tuple(one.lower() for one in path), path)
         if other != path:
-            raise Refused(
+            losses.refuse(
                 f"the names {'.'.join(other)} and {'.'.join(path)} differ only by case, and are "
                 "one name in Delta",
-                hint="rename one of them first",
+                "rename one of them first",
             )
     if set(schema.names) <= set(schema.partition_keys):
-        raise Refused(
+        losses.refuse(
             "every column is a partition key: Delta needs another one"
             if schema.names
             else "the table has no columns",
-            hint="add a column first",
+            "add a column first",
         )
 
 
-def _check_unmapped(schema: TableSchema, older: Sequence[TableSchema]) -> None:
-    """Raise Refused where columns can be found by their ids only."""
+def _check_unmapped(schema: TableSchema, older: Sequence[TableSchema], losses: Losses) -> None:
+    """Refuse columns that can be found by their ids only."""
+    hint = "--column-mapping name or id"
     names = {one.id: one.name for _, one in walk_fields(schema.fields)}
-    for before in older:
-        for path, one in walk_fields(before.fields):
-            if names.get(one.id) != one.name:
-                raise Refused(
-                    f"{'.'.join(path)} was renamed or dropped since schema {before.id}: columns "
-                    "have to be found by their ids",
-                    hint="--column-mapping name or id",
-                )
+    last_seen = {
+        path: (one, before.id) for before in older for path, one in walk_fields(before.fields)
+    }
+    for path, (one, schema_id) in last_seen.items():
+        if names.get(one.id) != one.name:
+            losses.refuse(
+                f"{'.'.join(path)} was renamed or dropped since schema {schema_id}: columns have "
+                "to be found by their ids",
+                hint,
+            )
     for path, one in walk_fields(schema.fields):
         if _SPECIAL.search(one.name):
-            raise Refused(
-                f"the name {'.'.join(path)!r} has characters that need column mapping",
-                hint="--column-mapping name or id",
+            losses.refuse(
+                f"the name {'.'.join(path)!r} has characters that need column mapping", hint
             )
 
 

@@ -13,6 +13,7 @@ from deltacli.operations.validation import TableResult
 from deltacli.render.table import People
 from deltacli.units import escaped
 
+_NARROWEST = 20
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
 
@@ -38,7 +39,7 @@ def _show_table(one: TableResult, people: People) -> None:
     )
     for severity, group in groupby(one.found(), key=lambda found: found.rule.severity):
         for found in group:
-            say(_line(found, severity))
+            _show_finding(found, severity, people)
     for rule_id, count in one.left_out().items():
         say(Text(f"  {rule_id}  and {count:,} more", style="dim"))
     for note in checked.notes:
@@ -46,7 +47,8 @@ def _show_table(one: TableResult, people: People) -> None:
     say(Text(f"  {_summary(one)}"))
 
 
-def _line(found: Found, severity: Severity) -> Text:
+def _show_finding(found: Found, severity: Severity, people: People) -> None:
+    """What is wrong and where; further lines begin below the first one's message."""
     one = found.finding
     place = one.path if one.path is not None else one.file
     where = [] if place is None else [escaped(place)]
@@ -54,12 +56,15 @@ def _line(found: Found, severity: Severity) -> Text:
         where[-1] += f":{one.line}"
     elif one.path is not None and one.version is not None:
         where.append(f"version {one.version}")
-    return Text.assemble(
-        (f"  {severity.value:<8}", _STYLES[severity]),
-        (f"{found.rule.id}  ", "bold"),
-        escaped(one.message),
-        (f"  {', '.join(where)}" if where else "", "dim"),
+    head = Text.assemble(
+        (f"  {severity.value:<8}", _STYLES[severity]), (f"{found.rule.id}  ", "bold")
     )
+    body = Text.assemble(escaped(one.message), (f"  {', '.join(where)}" if where else "", "dim"))
+    console = people.console
+    for line in body.wrap(console, max(console.width - len(head), _NARROWEST)):
+        line.rstrip()
+        console.print(head + line, soft_wrap=True)
+        head = Text(" " * len(head))
 
 
 def _summary(one: TableResult) -> str:

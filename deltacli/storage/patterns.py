@@ -31,6 +31,15 @@ def is_paimon_table(store: LogStore) -> bool:
     return not bears(store, DELTA) and bears(store, PAIMON)
 
 
+def is_there(store: LogStore) -> bool:
+    """Whether there is such a place; one that cannot be looked into is taken to be there."""
+    try:
+        next(iter(store.list_from("")), None)
+    except StorageError as error:
+        return not isinstance(error, FileMissing)
+    return True
+
+
 def is_pattern(table: str) -> bool:
     return _WILD.search(table) is not None
 

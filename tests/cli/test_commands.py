@@ -511,3 +511,29 @@ def test_every_row_of_the_registry_is_a_command(deltacli: Cli) -> None:
         result = deltacli(*row.name.split(), "--help")
         assert result.code == 0
         assert "Common options" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [("checkpoint", "--force"), ("widen-type", "--enable", "id", "decimal(20,0)")]
+)
+@pytest.mark.parametrize("wish", [("--fields", "nope"), ("--output-file", "{root}/no/x.json")])
+def test_a_result_that_cannot_be_shown_is_told_before_anything_is_done(
+    deltacli: Cli, orders: Path, tmp_path: Path, arguments: tuple[str, ...], wish: tuple[str, ...]
+) -> None:
+    before = sorted(orders.rglob("*"))
+    command, *rest = arguments
+    own = (*rest, "--yes", *(one.format(root=tmp_path) for one in wish))
+    found = deltacli(command, orders, *own)
+    assert found.code in (2, 7)
+    assert sorted(orders.rglob("*")) == before
+
+
+def test_an_error_names_the_table_once(deltacli: Cli, orders: Path) -> None:
+    for arguments in (("snapshot", orders, "--at", "99"), ("head", orders, "--at", "99")):
+        error = deltacli(*arguments).stderr.splitlines()[0]
+        assert error.count(str(orders)) == 1
+    log = orders / "_delta_log"
+    (log / f"{1:020}.json").write_text("{")
+    error = deltacli("history", orders, "-o", "table").stderr + deltacli("snapshot", orders).stderr
+    assert str(orders) in error
+    assert str(orders) not in deltacli("snapshot", orders, "--at", "1", "--nope").stderr

@@ -394,7 +394,7 @@ def test_odd_requests_are_refused(tmp_path: Path, deltacli: Deltacli) -> None:
     assert deltacli("vacuum", f"{place}@v0", "--explain", "live").code == 2
     assert deltacli("vacuum", "a", "b", "--dry-run", "-o", "json").json == []
     several = deltacli("vacuum", place, "nowhere", "--dry-run", "-q").stderr
-    assert several.startswith("error: nowhere: ")
+    assert "nowhere does not exist" in several
 
 
 def test_names_of_files_do_not_forge_lines(tmp_path: Path, deltacli: Deltacli) -> None:

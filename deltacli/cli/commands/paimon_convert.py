@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deltacli.cli.options import CommonOptions
-from deltacli.cli.paimon import BranchOpt
+from deltacli.cli.paimon import BranchOpt, schema_id, version_in_name
 from deltacli.cli.session import Session
 from deltacli.delta.column_mapping import ColumnMapping
 from deltacli.errors import UsageError
@@ -101,23 +100,13 @@ def _convert(
     store, version = session.open(table)
     if is_paimon_table(store):
         if version is not None:
-            raise UsageError(
-                f"{table!r} names a version of a Delta table", hint="name a schema by --at"
-            )
+            raise version_in_name(table)
         listing = list_schemas(open_branch(store, branch))
         return convert_paimon(
-            listing, _schema_id(at), mapping, allows_lossy=allows_lossy, now_ms=session.now_ms
+            listing, schema_id(at), mapping, allows_lossy=allows_lossy, now_ms=session.now_ms
         )
     if branch is not None:
         raise UsageError("--branch is one of a Paimon table", hint="leave it out")
     snapshot = session.snapshot(table, at)
     session.warn(snapshot.warnings)
     return convert_delta(snapshot, allows_lossy=allows_lossy, now_ms=session.now_ms)
-
-
-def _schema_id(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise UsageError(f"--at {text!r} is no schema", hint="write its id, such as 3")
-    return int(text)

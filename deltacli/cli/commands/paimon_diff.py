@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from deltacli.cli.options import CommonOptions
-from deltacli.cli.paimon import BranchOpt, PaimonArg, open_branch
+from deltacli.cli.paimon import BranchOpt, PaimonArg, open_listing, schema_id
 from deltacli.cli.session import Session
 
 EXAMPLES = (
@@ -19,14 +19,10 @@ EXAMPLES = (
 def paimon_diff(
     options: CommonOptions,
     table: PaimonArg,
-    first: Annotated[
-        int, typer.Argument(metavar="A", min=0, help="A version.", show_default=False)
-    ],
+    first: Annotated[str, typer.Argument(metavar="A", help="A version.", show_default=False)],
     second: Annotated[
-        int | None,
-        typer.Argument(
-            metavar="[B]", min=0, help="Another one; the newest without.", show_default=False
-        ),
+        str | None,
+        typer.Argument(metavar="[B]", help="Another one; the newest without.", show_default=False),
     ] = None,
     branch: BranchOpt = None,
 ) -> None:
@@ -36,8 +32,8 @@ def paimon_diff(
     not one dropped and one added.
     """
     from deltacli.operations.paimon_describe import diff_versions
-    from deltacli.paimon.table import list_schemas
 
     session = Session(options)
-    listing = list_schemas(open_branch(session, table, branch))
-    session.show(diff_versions(listing, first, second))
+    ids = schema_id(first), schema_id(second)
+    listing = open_listing(session, table, branch)
+    session.show(diff_versions(listing, *ids))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltacli.cli.options import CommonOptions
-from deltacli.cli.paimon import BranchOpt, PaimonArg, open_branch
+from deltacli.cli.paimon import BranchOpt, PaimonArg, open_listing
 from deltacli.cli.session import Session
 from deltacli.errors import DeltaCliError
 
@@ -22,10 +22,9 @@ def paimon_list(options: CommonOptions, table: PaimonArg, branch: BranchOpt = No
     leaves the manifests unread.
     """
     from deltacli.operations import paimon_describe as describe
-    from deltacli.paimon.table import list_schemas
 
     session = Session(options)
-    listing = list_schemas(open_branch(session, table, branch))
+    listing = open_listing(session, table, branch)
     found = None
     if describe.needs_references(session.fields):
         with session.progress:

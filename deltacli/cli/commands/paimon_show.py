@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from deltacli.cli.options import CommonOptions
-from deltacli.cli.paimon import BranchOpt, PaimonArg, open_branch
+from deltacli.cli.paimon import BranchOpt, PaimonArg, open_listing, schema_id
 from deltacli.cli.session import Session
 
 EXAMPLES = (
@@ -16,10 +16,8 @@ EXAMPLES = (
     ("deltacli paimon show ./orders -o json --fields schema,primaryKeys", ""),
 )
 SchemaIdOpt = Annotated[
-    int | None,
-    typer.Option(
-        "--at", metavar="ID", min=0, help="A version; the newest without.", show_default=False
-    ),
+    str | None,
+    typer.Option("--at", metavar="ID", help="A version; the newest without.", show_default=False),
 ]
 
 
@@ -32,12 +30,13 @@ def paimon_show(
     and `file.format` is orc. What the file itself says is in optionsInFile.
     """
     from deltacli.operations.paimon_describe import describe_version
-    from deltacli.paimon.table import list_schemas, load_schema
+    from deltacli.paimon.table import load_schema
 
     session = Session(options)
-    listing = list_schemas(open_branch(session, table, branch))
-    schema = load_schema(listing, at)
-    name = listing.newest if at is None else at
+    asked = schema_id(at)
+    listing = open_listing(session, table, branch)
+    schema = load_schema(listing, asked)
+    name = listing.newest if asked is None else asked
     if schema.id != name:
         session.warn([f"the file of schema {name} has the id {schema.id}"])
     session.show(describe_version(listing.branch, schema))

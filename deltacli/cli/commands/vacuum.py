@@ -270,9 +270,7 @@ def _vacuum_all(
                 )
         except (Exception, KeyboardInterrupt) as raised:
             error = failure_of(raised)
-            error.location = error.location or table
-            if len(tables) > 1:
-                error.message = f"{table}: {error.message}"
+            error.table = table
             run.exit_code = error.exit_code
             failures.append(error)
             if isinstance(error, Interrupted):

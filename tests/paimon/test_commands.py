@@ -1,0 +1,205 @@
+"""The commands for Paimon tables as a user meets them: what is asked, told and refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Result
+from tests.paimon.builder import ADD, PaimonTable, column, schema
+
+Deltacli = Callable[..., Result]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> PaimonTable:
+    """Three versions; the snapshot needs the second."""
+    made = PaimonTable(tmp_path / "table")
+    made.add_schemas(3)
+    made.snapshot(1, 1, [(ADD, 1)])
+    return made
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", "--at", "9"),
+        ("show", "--branch", "nope"),
+        ("diff", "0", "9"),
+        ("alter", "drop column nope", "--yes"),
+        ("alter", "alter type v BLOB", "--yes"),
+        ("convert", "--at", "9"),
+        ("expire", "--yes"),
+    ],
+)
+def test_an_error_names_the_table(
+    arguments: tuple[str, ...], table: PaimonTable, deltacli: Deltacli
+) -> None:
+    (table.root / "snapshot/snapshot-1").write_text("{}")
+    command, *rest = arguments
+    found = deltacli("paimon", command, table.root, *rest)
+    assert found.code in (3, 4, 5)
+    error, hint = found.stderr.splitlines()[-2:]
+    assert error.startswith("error: ")
+    assert str(table.root) in error
+    assert hint.startswith("hint: ")
+    assert table.schema_ids == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("show", "--at", "abc"), ("diff", "x"), ("diff", "0", "-1"), ("convert", "--at=1.5")],
+)
+def test_what_is_no_id_is_told(
+    arguments: tuple[str, ...], table: PaimonTable, deltacli: Deltacli
+) -> None:
+    command, *rest = arguments
+    found = deltacli("paimon", command, table.root, *rest)
+    assert found.code == 2
+    assert len(found.stderr.splitlines()) == 2
+
+
+def test_each_kind_of_table_has_its_commands(table: PaimonTable, deltacli: Deltacli) -> None:
+    found = deltacli("history", table.root)
+    assert found.code == 3
+    assert "deltacli paimon" in found.stderr
+    found = deltacli("paimon", "show", ROOT / "examples/orders")
+    assert found.code == 3
+    assert "paimon convert" in found.stderr
+    for command in ("list", "show", "expire", "validate"):
+        found = deltacli("paimon", command, table.root / "nope")
+        assert (found.code, "does not exist" in found.stderr) == (3, True)
+
+
+def test_what_is_done_is_explained(table: PaimonTable, deltacli: Deltacli) -> None:
+    assert "3 schema files" in deltacli("paimon", "show", table.root, "-v").stderr
+    assert str(table.root) in deltacli("paimon", "validate", table.root, "-v").stderr
+    assert deltacli("paimon", "show", table.root).stderr == ""
+
+
+def test_a_list_tells_every_need(table: PaimonTable, deltacli: Deltacli) -> None:
+    def needs() -> list[str]:
+        found = deltacli("paimon", "list", table.root, "-o", "jsonl")
+        return [", ".join(one["neededBy"] or ["-"]) for one in found.rows]
+
+    assert needs() == ["newest", "snapshot 1, 1 manifest entry", "-"]
+    table.add_schema(schema(0, options={"data-file.external-paths": "s3://a/x"}))
+    assert needs()[2] == "the only one to name an external path"
+    table.put("metadata/v1.metadata.json", "{}")
+    table.add_schema(schema(3, options={"metadata.iceberg.storage": "table-location"}))
+    assert all("Iceberg metadata" in one for one in needs())
+
+
+@pytest.mark.parametrize(
+    ("command", "rest"),
+    [
+        ("alter", ("add column n INT", "--yes")),
+        ("expire", ("--older-than", "0s", "--yes")),
+        ("convert", ("--create", "{new}")),
+    ],
+)
+@pytest.mark.parametrize("wish", [("--fields", "nope"), ("--output-file", "{nowhere}/x.json")])
+def test_a_result_that_cannot_be_shown_is_told_before_anything_is_done(
+    command: str, rest: tuple[str, ...], wish: tuple[str, ...], table: PaimonTable,
+    deltacli: Deltacli, tmp_path: Path,
+) -> None:  # fmt: skip
+    places = {"new": tmp_path / "new", "nowhere": tmp_path / "nowhere"}
+    arguments = [one.format(**places) for one in (*rest, *wish)]
+    before = sorted(tmp_path.rglob("*"))
+    found = deltacli("paimon", command, table.root, *arguments)
+    assert found.code in (2, 7)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_columns_with_one_id_are_not_built_upon(tmp_path: Path, deltacli: Deltacli) -> None:
+    table = PaimonTable(tmp_path / "table")
+    table.add_schema(schema(fields=[column(0, "a", "INT"), column(0, "b", "STRING")]))
+    found = deltacli("paimon", "alter", table.root, "comment a 'x'", "--yes")
+    assert found.code == 4
+    assert "a and b have the same id 0" in found.stderr
+    assert table.schema_ids == [0]
+
+
+def test_all_that_stands_in_the_way_is_told_at_once(tmp_path: Path, deltacli: Deltacli) -> None:
+    table = PaimonTable(tmp_path / "table")
+    kinds = ("GEOMETRY", "TIME(3)", "VECTOR<INT, 3>", "GEOMETRY")
+    fields = [column(number, f"c{number}", kind) for number, kind in enumerate(kinds)]
+    table.add_schema(schema(fields=[*fields, column(9, "C0", "INT")]))
+    found = deltacli("paimon", "convert", table.root)
+    assert found.code == 4
+    for name in ("c0: ", "c1: ", "c3: ", "C0"):
+        assert name in found.stderr
+    assert len(found.stderr.splitlines()) == 2
+    delta = tmp_path / "delta/_delta_log"
+    delta.mkdir(parents=True)
+    types = {"a": "interval month", "b": "void", "c": "interval day"}
+    tree = {"type": "struct", "fields": [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in types.items()
+    ]}  # fmt: skip
+    actions = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {"metaData": {"id": "m", "format": {"provider": "parquet", "options": {}},
+                      "schemaString": json.dumps(tree), "partitionColumns": [],
+                      "configuration": {}}},
+    ]  # fmt: skip
+    (delta / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
+    found = deltacli("paimon", "convert", tmp_path / "delta")
+    assert found.code == 4
+    assert all(f"{name}: " in found.stderr for name in types)
+
+
+def test_what_hides_the_needs_is_told_with_its_file(table: PaimonTable, deltacli: Deltacli) -> None:
+    manifest = next(one for one in (table.root / "manifest").iterdir() if "list" not in one.name)
+    for path, damage in (
+        (manifest, b"Obj"),
+        (table.root / "snapshot/snapshot-1", b"{}"),
+    ):
+        sound = path.read_bytes()
+        path.write_bytes(damage)
+        found = deltacli("paimon", "validate", table.root, "-o", "jsonl", "--select", "PMR")
+        assert [(one["rule"], one["file"]) for one in found.rows] == [
+            ("PMR001", str(path.relative_to(table.root)))
+        ]
+        path.write_bytes(sound)
+
+
+def test_findings_hang_below_their_rule(
+    table: PaimonTable, deltacli: Deltacli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (table.root / "schema/schema-1").unlink()
+    monkeypatch.setenv("COLUMNS", "50")
+    text = deltacli("validate", table.root, "-o", "table").stdout
+    lines = text.splitlines()
+    first = next(number for number, line in enumerate(lines) if "PMR002" in line)
+    assert lines[first].index("schema") == len(lines[first + 1]) - len(lines[first + 1].lstrip())
+    assert all(len(line) <= 50 for line in lines)
+
+
+def test_levels_beyond_the_log_are_those_of_delta(table: PaimonTable, deltacli: Deltacli) -> None:
+    found = deltacli("validate", table.root, "--level", "data", "-o", "json")
+    assert found.code == 0
+    (one,) = found.json["tables"]
+    assert one["level"] == "log"
+    assert "not looked at" in one["notes"][0]
+    assert deltacli("validate", table.root, "-o", "json").json["tables"][0]["notes"] == []
+
+
+def test_a_baseline_holds_what_repeats(deltacli: Deltacli, tmp_path: Path) -> None:
+    table = PaimonTable(tmp_path / "table")
+    fields = [column(0, "m", {"type": "MAP", "key": "INT", "value": "INT"})]
+    for schema_id in range(2):
+        table.add_schema(schema(schema_id, fields=fields, comment=str(schema_id)))
+    known = tmp_path / "known.json"
+    assert deltacli("validate", table.root, "--write-baseline", known).code == 0
+    (table.root / "schema/schema-0").unlink()
+    # What the first version told is now told by the second: it was known of both.
+    found = deltacli(
+        "validate", table.root, "--baseline", known, "--fail-on", "info", "-o", "jsonl"
+    )
+    assert "PMT001" not in [one["rule"] for one in found.rows]
+    both = ("--baseline", known, "--write-baseline", known)
+    assert deltacli("validate", table.root, *both).code == 2
