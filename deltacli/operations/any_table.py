@@ -9,13 +9,15 @@ from deltacli.checking.tally import Checked
 from deltacli.paimon import book as paimon_rules
 from deltacli.paimon.check import check_table as check_paimon
 from deltacli.storage import LogStore
-from deltacli.storage.patterns import is_paimon_table
+from deltacli.storage.patterns import DELTA, bears, is_paimon_table
 from deltacli.validate import registry as delta_rules
 from deltacli.validate.check import Means, Request
 from deltacli.validate.check import check_table as check_delta
 
 BOOK = delta_rules.BOOK | paimon_rules.BOOK
 _NO_FILES = "it is a Paimon table: its schemas were checked, its data files were not looked at"
+
+_NEITHER = "nor is it a Paimon table: it has no schema/schema-N"
 
 
 def check_any_table(store: LogStore, request: Request, means: Means) -> Checked:
@@ -33,4 +35,7 @@ def check_any_table(store: LogStore, request: Request, means: Means) -> Checked:
             return checked
         return replace(checked, notes=(*checked.notes, _NO_FILES))
     rules = [one for one in request.rules if one.id in delta_rules.BOOK.by_id]
-    return check_delta(store, replace(request, rules=rules), means)
+    checked = check_delta(store, replace(request, rules=rules), means)
+    if checked.version is None and not bears(store, DELTA):
+        return replace(checked, notes=(*checked.notes, _NEITHER))
+    return checked

@@ -27,8 +27,11 @@ def bears(store: LogStore, mark: Mark) -> bool:
 
 
 def is_paimon_table(store: LogStore) -> bool:
-    """Whether a place is a Paimon table; one with a Delta log is a Delta table."""
-    return not bears(store, DELTA) and bears(store, PAIMON)
+    """Whether a place is a Paimon table; one with a Delta log is a Delta table.
+
+    That of Paimon is looked for first: hardly a Delta table has it, and its log may be long.
+    """
+    return bears(store, PAIMON) and not bears(store, DELTA)
 
 
 def is_there(store: LogStore) -> bool:

@@ -74,6 +74,18 @@ def test_each_kind_of_table_has_its_commands(table: PaimonTable, deltacli: Delta
         assert (found.code, "does not exist" in found.stderr) == (3, True)
 
 
+def test_what_is_no_table_is_told(tmp_path: Path, deltacli: Deltacli) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/data.parquet").write_bytes(b"PAR1")
+    found = deltacli("paimon", "convert", tmp_path / "folder")
+    assert (found.code, "neither a Delta table nor a Paimon" in found.stderr) == (3, True)
+    found = deltacli("validate", tmp_path / "folder", "-o", "json")
+    assert (found.code, "Paimon" in found.json["tables"][0]["notes"][0]) == (1, True)
+    for command in (("validate",), ("paimon", "convert")):
+        found = deltacli(*command, tmp_path / "nope")
+        assert (found.code, "does not exist" in found.stderr) == (3, True)
+
+
 def test_what_is_done_is_explained(table: PaimonTable, deltacli: Deltacli) -> None:
     assert "3 schema files" in deltacli("paimon", "show", table.root, "-v").stderr
     assert str(table.root) in deltacli("paimon", "validate", table.root, "-v").stderr

@@ -10,7 +10,7 @@ from deltacli.cli.options import CommonOptions
 from deltacli.cli.paimon import BranchOpt, schema_id, version_in_name
 from deltacli.cli.session import Session
 from deltacli.delta.column_mapping import ColumnMapping
-from deltacli.errors import UsageError
+from deltacli.errors import NotFound, UsageError
 from deltacli.storage import open_store
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _convert(
 ) -> Conversion:
     from deltacli.operations.paimon_convert import convert_delta, convert_paimon
     from deltacli.paimon.table import list_schemas, open_branch
-    from deltacli.storage.patterns import is_paimon_table
+    from deltacli.storage.patterns import DELTA, bears, is_paimon_table, is_there
 
     store, version = session.open(table)
     if is_paimon_table(store):
@@ -107,6 +107,12 @@ def _convert(
         )
     if branch is not None:
         raise UsageError("--branch is one of a Paimon table", hint="leave it out")
+    if is_there(store) and not bears(store, DELTA):
+        raise NotFound(
+            f"{store.location} is neither a Delta table nor a Paimon table",
+            hint="name the folder in which _delta_log lies, or schema/ with schema-0",
+            location=store.location,
+        )
     snapshot = session.snapshot(table, at)
     session.warn(snapshot.warnings)
     return convert_delta(snapshot, allows_lossy=allows_lossy, now_ms=session.now_ms)
