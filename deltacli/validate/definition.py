@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
+from deltacli.checking.model import Finding
 from deltacli.delta import json_text
 from deltacli.delta.actions import DomainMetadata, Metadata, Protocol
 from deltacli.delta.column_mapping import MODE
@@ -56,6 +57,10 @@ class Definition:
     def is_on(self, key: str) -> bool:
         """Whether a property is true; upper and lower case do not count."""
         return self.configuration.get(key, "").strip().lower() == "true"
+
+    def finding(self, message: str) -> Finding:
+        """What is wrong with the metadata, at the line that says it."""
+        return Finding(message, line=self.lines.get("metaData"))
 
     @property
     def mode(self) -> str:

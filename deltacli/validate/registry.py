@@ -5,6 +5,7 @@ from __future__ import annotations
 from deltacli.checking.book import RuleBook
 from deltacli.validate.rules import (
     actions,
+    checkpoint_columns,
     checkpoints,
     checksums,
     conflicts,
@@ -16,6 +17,7 @@ from deltacli.validate.rules import (
     mapping,
     metadata,
     partitions,
+    properties,
     protocol,
     stats,
     storage,
@@ -49,8 +51,9 @@ FAMILIES: dict[str, str] = {
     "RUN": "the checks themselves",
 }
 _MODULES = (
-    actions, checkpoints, checksums, conflicts, features_in_use, files, hint, json_lines, log,
-    mapping, metadata, partitions, protocol, stats, storage, vectors, widening,
+    actions, checkpoint_columns, checkpoints, checksums, conflicts, features_in_use, files, hint,
+    json_lines, log, mapping, metadata, partitions, properties, protocol, stats, storage, vectors,
+    widening,
 )  # fmt: skip
 BOOK = RuleBook(FAMILIES, _MODULES)
 RULES = BOOK.rules

@@ -1,4 +1,4 @@
-"""The schema and the table's properties."""
+"""The schema, and what refers to its columns."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from deltacli.checking.model import ERROR, WARNING, Finding, rule
-from deltacli.delta.properties import PROPERTIES
 from deltacli.delta.references import referenced_columns
 from deltacli.delta.schema import Array, Field, Map, Primitive, Struct
 from deltacli.delta.stats_schema import has_min_max, indexed_columns
-from deltacli.units import parse_interval
 from deltacli.validate.definition import Definition, Path, dotted, type_of
 
 _TYPES = frozenset(
@@ -41,34 +39,6 @@ _PARAMETRIC = re.compile(
     re.IGNORECASE,
 )
 _ODD_NAME = re.compile(r"[ ,;{}()\n\t=]")
-_INTERVALS = (
-    "delta.logRetentionDuration",
-    "delta.deletedFileRetentionDuration",
-    "delta.checkpointRetentionDuration",
-    "delta.setTransactionRetentionDuration",
-    "delta.sampleRetentionDuration",
-)
-_NUMBERS = (
-    "delta.checkpointInterval",
-    "delta.dataSkippingNumIndexedCols",
-    "delta.columnMapping.maxColumnId",
-    "delta.inCommitTimestampEnablementVersion",
-    "delta.inCommitTimestampEnablementTimestamp",
-    "delta.requireCheckpointProtectionBeforeVersion",
-)
-_FLAGS = (
-    *(row.key for row in PROPERTIES if row.parse.__name__ == "_bool"),
-    "delta.enableIcebergCompatV1",
-    "delta.enableIcebergCompatV2",
-    "delta.randomizeFilePrefixes",
-)
-_CODECS = ("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "none", "uncompressed")
-_FORMATS = ("1.0.0", "2.4.0", "2.6.0", "2.12.0", "1.0", "2.4", "2.6", "v1", "v2")
-_DAY_MS = 86_400_000
-
-
-def _finding(definition: Definition, message: str) -> Finding:
-    return Finding(message, line=definition.lines.get("metaData"))
 
 
 @rule("MET001", ERROR, "The schema can be read", of=Definition)
@@ -83,9 +53,9 @@ def schema_can_be_read(definition: Definition) -> Iterator[Finding]:
     if definition.metadata.schema_string is None:
         # In a commit a missing field has a rule of its own.
         if "metaData" not in definition.lines:
-            yield _finding(definition, "metaData has no schemaString")
+            yield definition.finding("metaData has no schemaString")
     elif isinstance(definition.schema_or_error, str):
-        yield _finding(definition, f"schemaString: {definition.schema_or_error}")
+        yield definition.finding(f"schemaString: {definition.schema_or_error}")
 
 
 @rule("MET002", ERROR, "Column names differ", of=Definition)
@@ -101,7 +71,7 @@ def column_names_differ(definition: Definition) -> Iterator[Finding]:
         counts = Counter(one.name.lower() for one in struct.fields)
         for name, count in counts.items():
             if count > 1:
-                yield _finding(definition, f"{count} columns are called {dotted((*path, name))}")
+                yield definition.finding(f"{count} columns are called {dotted((*path, name))}")
 
 
 def _structs(kind: Any, path: Path) -> Iterator[tuple[Path, Struct]]:
@@ -129,11 +99,11 @@ def partition_columns_are_columns(definition: Definition) -> Iterator[Finding]:
     counts = Counter(one.lower() for one in definition.partition_columns)
     for name in dict.fromkeys(definition.partition_columns):
         if name.lower() not in types:
-            yield _finding(definition, f"the partition column {name!r} is not in the schema")
+            yield definition.finding(f"the partition column {name!r} is not in the schema")
         elif not isinstance(types[name.lower()], Primitive):
-            yield _finding(definition, f"the partition column {name!r} is of no simple type")
+            yield definition.finding(f"the partition column {name!r} is of no simple type")
         if counts[name.lower()] > 1:
-            yield _finding(definition, f"the partition column {name!r} is named twice")
+            yield definition.finding(f"the partition column {name!r} is named twice")
 
 
 @rule("MET004", ERROR, "Some columns are in files", of=Definition)
@@ -147,7 +117,7 @@ def some_columns_are_in_files(definition: Definition) -> Iterator[Finding]:
         return
     own = {one.lower() for one in definition.partition_columns}
     if all(one.name.lower() in own for one in definition.schema.fields):
-        yield _finding(definition, "every column is a partition column")
+        yield definition.finding("every column is a partition column")
 
 
 @rule("MET005", WARNING, "Column names are plain", of=Definition)
@@ -161,7 +131,7 @@ def column_names_are_plain(definition: Definition) -> Iterator[Finding]:
         return
     for path, _ in definition.fields():
         if _ODD_NAME.search(path[-1]):
-            yield _finding(definition, f"the name of {dotted(path)} has an odd character")
+            yield definition.finding(f"the name of {dotted(path)} has an odd character")
 
 
 @rule("MET006", ERROR, "Types are known", of=Definition)
@@ -177,9 +147,9 @@ def types_are_known(definition: Definition) -> Iterator[Finding]:
         decimal = Primitive(name).decimal
         if decimal is not None:
             if not 1 <= decimal[0] <= 38 or not 0 <= decimal[1] <= decimal[0]:
-                yield _finding(definition, f"{dotted(path)} is a {name}")
+                yield definition.finding(f"{dotted(path)} is a {name}")
         elif name not in _TYPES and not _PARAMETRIC.fullmatch(name):
-            yield _finding(definition, f"{dotted(path)} is of the unknown type {name!r}")
+            yield definition.finding(f"{dotted(path)} is of the unknown type {name!r}")
 
 
 def _primitives(kind: Any, path: Path) -> Iterator[tuple[Path, str]]:
@@ -205,7 +175,7 @@ def fields_are_complete(definition: Definition) -> Iterator[Finding]:
     for path, one in definition.fields():
         for name in ("nullable", "metadata"):
             if name not in one:
-                yield _finding(definition, f"{dotted(path)} has no {name}")
+                yield definition.finding(f"{dotted(path)} has no {name}")
         yield from _incomplete(definition, path, one.get("type"))
 
 
@@ -215,83 +185,9 @@ def _incomplete(definition: Definition, path: Path, kind: Any) -> Iterator[Findi
     shape = kind.get("type")
     needed = {"array": "containsNull", "map": "valueContainsNull"}.get(str(shape))
     if needed and needed not in kind:
-        yield _finding(definition, f"the {type_of(kind)} {dotted(path)} has no {needed}")
+        yield definition.finding(f"the {type_of(kind)} {dotted(path)} has no {needed}")
     for name in ("elementType", "keyType", "valueType"):
         yield from _incomplete(definition, (*path, name.removesuffix("Type")), kind.get(name))
-
-
-@rule("MET008", ERROR, "Durations are intervals", of=Definition)
-def durations_are_intervals(definition: Definition) -> Iterator[Finding]:
-    """Retention properties are intervals of weeks to microseconds, not negative.
-
-    Why: clients fail, or fall back to their default and delete too early.
-    Fix: set the property to a value such as `interval 30 days`.
-    """
-    for key in _INTERVALS:
-        text = definition.configuration.get(key)
-        if text is not None:
-            try:
-                parse_interval(text)
-            except ValueError as error:
-                yield _finding(definition, f"{key}: {error}")
-
-
-@rule("MET009", WARNING, "The log is kept as long as files", of=Definition)
-def log_is_kept_as_long_as_files(definition: Definition) -> Iterator[Finding]:
-    """delta.logRetentionDuration is not less than delta.deletedFileRetentionDuration.
-
-    Why: files are kept for versions that can no longer be read.
-    Fix: set both to fitting values.
-    """
-    log_ms = definition.setting("delta.logRetentionDuration")
-    files_ms = definition.setting("delta.deletedFileRetentionDuration")
-    if log_ms < files_ms:
-        yield _finding(definition, "the log is kept for less time than removed files")
-
-
-@rule("MET010", WARNING, "Retention and interval are reasonable", of=Definition)
-def retention_is_reasonable(definition: Definition) -> Iterator[Finding]:
-    """Removed files are kept for a day or more, and checkpointInterval is positive.
-
-    Why: shorter retention deletes files under running readers; without checkpoints the log grows.
-    Fix: set the property to its default, or higher.
-    """
-    if definition.setting("delta.deletedFileRetentionDuration") < _DAY_MS:
-        yield _finding(definition, "removed files are kept for less than a day")
-    if definition.setting("delta.checkpointInterval") <= 0:
-        yield _finding(definition, "delta.checkpointInterval is not positive")
-
-
-@rule("MET011", ERROR, "Properties have their types", of=Definition)
-def properties_have_their_types(definition: Definition) -> Iterator[Finding]:
-    """A property that is true or false, or a number, has such a value.
-
-    Why: clients fail, or fall back to a default.
-    Fix: set the property anew.
-    """
-    for key in _FLAGS:
-        text = definition.configuration.get(key)
-        if text is not None and text.strip().lower() not in ("true", "false"):
-            yield _finding(definition, f"{key} is {text!r}, not true or false")
-    for key in _NUMBERS:
-        text = definition.configuration.get(key)
-        if text is not None and not re.fullmatch(r"\s*-?[0-9]{1,19}\s*", text):
-            yield _finding(definition, f"{key} is {text!r}, no whole number")
-
-
-@rule("MET012", WARNING, "Files are Parquet", of=Definition)
-def files_are_parquet(definition: Definition) -> Iterator[Finding]:
-    """format.provider is parquet, without options.
-
-    Why: the protocol knows no other format; checks of data files may not fit.
-    Fix: restore the metadata from a backup.
-    """
-    if definition.metadata is None:
-        return
-    if definition.metadata.format.provider != "parquet":
-        yield _finding(definition, f"format.provider is {definition.metadata.format.provider!r}")
-    if definition.metadata.format.options:
-        yield _finding(definition, "format.options are not empty")
 
 
 @rule("MET013", ERROR, "Constraints are on columns", of=Definition)
@@ -306,12 +202,12 @@ def constraints_are_on_columns(definition: Definition) -> Iterator[Finding]:
         if not key.lower().startswith("delta.constraints."):
             continue
         if not text.strip():
-            yield _finding(definition, f"{key} is empty")
+            yield definition.finding(f"{key} is empty")
         elif known:
             used = {path[0] for path in referenced_columns(text)} - _SQL_WORDS
             used = {one for one in used if not re.fullmatch(r"[0-9].*", one)}
             if used and not used & known.keys():
-                yield _finding(definition, f"{key} names no column of the table: {text}")
+                yield definition.finding(f"{key} names no column of the table: {text}")
 
 
 _SQL_WORDS = {
@@ -350,13 +246,13 @@ def generated_columns_make_sense(definition: Definition) -> Iterator[Finding]:
         metadata = one.get("metadata") or {}
         formula = metadata.get("delta.generationExpression")
         if formula is not None and (not isinstance(formula, str) or not formula.strip()):
-            yield _finding(definition, f"{dotted(path)} has an empty generationExpression")
+            yield definition.finding(f"{dotted(path)} has an empty generationExpression")
         invariant = metadata.get("delta.invariants")
         if invariant is not None and not _is_invariant(invariant):
-            yield _finding(definition, f"{dotted(path)} has an invariant that cannot be read")
+            yield definition.finding(f"{dotted(path)} has an invariant that cannot be read")
         if any(key.startswith("delta.identity.") for key in metadata):
             for problem in _identity_problems(one, metadata):
-                yield _finding(definition, f"the identity column {dotted(path)} {problem}")
+                yield definition.finding(f"the identity column {dotted(path)} {problem}")
 
 
 def _is_invariant(text: Any) -> bool:
@@ -382,20 +278,6 @@ def _identity_problems(one: dict[str, Any], metadata: dict[str, Any]) -> Iterato
         yield f"has the high-water mark {mark}, which its steps do not reach"
 
 
-@rule("MET015", WARNING, "Commands are not stored as properties", of=Definition)
-def commands_are_not_stored(definition: Definition) -> Iterator[Finding]:
-    """delta.minReaderVersion, delta.minWriterVersion and delta.feature.* are not stored.
-
-    Why: they are instructions of a command; stored they mean nothing and mislead.
-    Fix: unset the property.
-    """
-    for key in sorted(definition.configuration):
-        if key in ("delta.minReaderVersion", "delta.minWriterVersion") or key.startswith(
-            "delta.feature."
-        ):
-            yield _finding(definition, f"{key} is stored")
-
-
 @rule("MET016", WARNING, "Columns can hold values", of=Definition)
 def columns_can_hold_values(definition: Definition) -> Iterator[Finding]:
     """void is not inside an array or map, and not all that a struct or the table has.
@@ -407,10 +289,10 @@ def columns_can_hold_values(definition: Definition) -> Iterator[Finding]:
     if schema is None:
         return
     if schema.fields and all(_is_void(one.type) for one in schema.fields):
-        yield _finding(definition, "all columns are void")
+        yield definition.finding("all columns are void")
     for one in schema.fields:
         for path in _void_inside(one.type, (one.name,)):
-            yield _finding(definition, f"{dotted(path)} holds nothing but void")
+            yield definition.finding(f"{dotted(path)} holds nothing but void")
 
 
 def _is_void(kind: Any) -> bool:
@@ -519,35 +401,3 @@ def _leaf_names(struct: Struct, above: Path) -> Iterator[Path]:
             yield from _leaf_names(one.type, (*above, one.name))
         else:
             yield (*above, one.name)
-
-
-@rule("MET020", WARNING, "Columns for statistics are columns", of=Definition)
-def columns_for_statistics_are_columns(definition: Definition) -> Iterator[Finding]:
-    """delta.dataSkippingStatsColumns names only columns that the table has.
-
-    Why: the others are meant, and have no statistics.
-    Fix: set the property anew.
-    """
-    text = definition.configuration.get("delta.dataSkippingStatsColumns")
-    if text is None or definition.schema is None:
-        return
-    known = {".".join(path).lower() for path, _ in definition.fields()}
-    for item in re.findall(r"(?:`[^`]*`|[^,`])+", text):
-        name = item.strip().replace("`", "")
-        if name and name.lower() not in known:
-            yield _finding(definition, f"delta.dataSkippingStatsColumns names {name!r}")
-
-
-@rule("MET021", WARNING, "Parquet settings are known", of=Definition)
-def parquet_settings_are_known(definition: Definition) -> Iterator[Finding]:
-    """The codec and format version for Parquet are ones that readers know.
-
-    Why: writers fail, or fall back to another.
-    Fix: set the property anew.
-    """
-    codec = definition.configuration.get("delta.parquet.compression.codec")
-    if codec is not None and codec.lower() not in _CODECS:
-        yield _finding(definition, f"the codec {codec!r} is unknown")
-    version = definition.configuration.get("delta.parquet.format.version")
-    if version is not None and version.lower() not in _FORMATS:
-        yield _finding(definition, f"the Parquet format version {version!r} is unknown")
