@@ -87,9 +87,7 @@ def convert_paimon(
     if broken:
         raise refusal("the table is broken", broken, listing.branch.store.location)
     older: list[TableSchema] = []
-    for entry, content in read_schemas(listing):
-        if entry.id >= schema.id:
-            break
+    for entry, content in read_schemas(listing, schema.id):
         if isinstance(content, TableSchema):
             older.append(content)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from deltacli.errors import CorruptLog, DeltaCliError, Refused, StorageError
+from deltacli.errors import DeltaCliError
 from deltacli.operations.records import Document, Listing, Row
 from deltacli.paimon.differences import Difference, differences
 from deltacli.paimon.needs import (
@@ -42,7 +42,7 @@ def find_references(
     scan = ReferenceScan(branch, on_progress)
     try:
         scan.run()
-    except (CorruptLog, Refused, StorageError) as error:
+    except DeltaCliError as error:
         return error
     return scan
 

@@ -5,7 +5,8 @@ Nothing is rewritten by a change of type: readers cast the values of older files
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 
 from deltacli.paimon.types import (
@@ -13,6 +14,7 @@ from deltacli.paimon.types import (
     TIMESTAMP_LTZ,
     Atomic,
     DataType,
+    Field,
     Row,
     Vector,
     as_nullable,
@@ -138,32 +140,56 @@ def changes_rendering(source: DataType, target: DataType) -> bool:
     return _is_string(target) and source.root not in _TEXTS
 
 
-def type_steps(
-    old: DataType, new: DataType, path: tuple[str, ...]
-) -> Iterator[tuple[str, DataType, DataType]]:
-    """The places within a column at which the type is another one, or as nullable as another.
+@dataclass(frozen=True, slots=True)
+class TypeStep:
+    """A place within a column at which its type is another one, or as nullable as another.
 
-    Fields of a ROW are the same by their ids; those that are in one type only say nothing.
+    `path` has names from the column on; `inner` the steps below the field that it is in.
     """
-    place = ".".join(path)
+
+    path: tuple[str, ...]
+    field_id: int
+    inner: tuple[str, ...]
+    old: DataType
+    new: DataType
+
+    @property
+    def place(self) -> str:
+        return ".".join(self.path)
+
+    @property
+    def changes_type(self) -> bool:
+        """Whether more than the nullability is another one."""
+        if self.old.root == self.new.root and not isinstance(self.old, Atomic | Vector):
+            return False
+        return as_nullable(self.old) != as_nullable(self.new)
+
+
+def type_steps(
+    old: Iterable[Field], new: Iterable[Field], above: tuple[str, ...] = ()
+) -> Iterator[TypeStep]:
+    """The places in columns that are different; columns are the same by their ids.
+
+    Those that are on one side only say nothing.
+    """
+    known = {one.id: one.type for one in old}
+    for one in new:
+        if one.id in known:
+            yield from _steps(known[one.id], one.type, (*above, one.name), one.id, ())
+
+
+def _steps(
+    old: DataType, new: DataType, path: tuple[str, ...], field_id: int, inner: tuple[str, ...]
+) -> Iterator[TypeStep]:
+    step = TypeStep(path, field_id, inner, old, new)
     if old.root != new.root or isinstance(old, Atomic | Vector):
         if old != new:
-            yield place, old, new
+            yield step
         return
     if old.nullable != new.nullable:
-        yield place, old, new
+        yield step
     if isinstance(old, Row) and isinstance(new, Row):
-        known = {one.id: one.type for one in old.fields}
-        for one in new.fields:
-            if one.id in known:
-                yield from type_steps(known[one.id], one.type, (*path, one.name))
+        yield from type_steps(old.fields, new.fields, path)
         return
     for (name, before), (_, after) in zip(inner_types(old), inner_types(new), strict=True):
-        yield from type_steps(before, after, (*path, name))
-
-
-def is_other_type(old: DataType, new: DataType) -> bool:
-    """Whether two types at one place differ by more than their nullability."""
-    if old.root == new.root and not isinstance(old, Atomic | Vector):
-        return False
-    return as_nullable(old) != as_nullable(new)
+        yield from _steps(before, after, (*path, name), field_id, (*inner, name))

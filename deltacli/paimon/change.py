@@ -1,4 +1,4 @@
-"""What a change of a schema is: it gives the next state, or raises Refused with the reason."""
+"""What a change of a schema is: it gives the next state, or raises Refused or NotFound."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Situation:
 
     def is_set(self, key: str, default: bool) -> bool:
         """A switch of the table, as it was before the batch."""
-        return is_true(self.old.effective_options, key, default)
+        return is_true(self.old.effective_options.get(key), default)
 
 
 class Change(Protocol):

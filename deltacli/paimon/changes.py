@@ -57,7 +57,7 @@ def _normalized(state: State) -> State:
                 f"the option {key} is set, and the table has such keys already",
                 hint=f"unset option {key}",
             )
-        lists[key] = tuple(one.strip() for one in options.pop(key).split(",") if one.strip())
+        lists[key] = tuple(option_rules.trimmed_names(options.pop(key)))
     keys = lists["primary-key"]
     may_be_null = option_rules.Options(options)["primary-key.nullable"]
     fields = tuple(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from deltacli.checking.model import AnyRule, Level
 from deltacli.checking.tally import Checked, FindingKey, Found, Rules, Tally
-from deltacli.errors import CorruptLog, FileMissing, NotFound, Refused, StorageError
+from deltacli.errors import DeltaCliError, FileMissing, NotFound, StorageError
 from deltacli.paimon.book import BOOK
 from deltacli.paimon.references import OnProgress, ReferenceScan
 from deltacli.paimon.schema_file import BadSchema, TableSchema
@@ -92,8 +92,11 @@ def _check_branch(
 def _check_references(listing: SchemaListing, rules: Rules, on_progress: OnProgress | None) -> None:
     try:
         found = ReferenceScan(listing.branch, on_progress).run()
-    except (CorruptLog, Refused, FileMissing) as error:
-        rules.apply(Unreferenced(error))
+    except DeltaCliError as error:
+        if isinstance(error, StorageError) and not isinstance(error, FileMissing):
+            raise
+        root, _, file = (error.location or "").partition(f"{listing.branch.store.location}/")
+        rules.apply(Unreferenced(error, None if root else file or None))
         return
     for schema_id in sorted(found.ids - listing.by_id.keys()):
         needed_by = ", ".join(found.reasons(schema_id))

@@ -158,9 +158,9 @@ class RenameColumn:
 
 
 def _check_indexed(state: State, name: str, what: str) -> None:
-    for key in state.options:
-        is_index = key.startswith("pk-") and key.endswith(".index.columns")
-        if is_index and name in option_rules.Options(state.options).trimmed_columns(key):
+    options = option_rules.Options(state.options)
+    for key in options.index_keys():
+        if name in options.trimmed_columns(key):
             raise Refused(
                 f"cannot {what} {name}, a column of {key}", hint=f"remove the option {key} first"
             )
@@ -241,8 +241,10 @@ class UpdateType:
         if cast is None:
             hint = _FOR_GOOD
             if old.root == new.root and not isinstance(old, Atomic):
-                inner = next(type_steps(old, new, self.path), None)
-                hint = f"change what is in it: {inner[0]}" if inner else hint
+                name = self.path[-1]
+                inner = next(type_steps([Field(0, name, old)], [Field(0, name, new)]), None)
+                if inner is not None:
+                    hint = f"change what is in it: {dotted((*self.path, *inner.path[1:]))}"
             if cast_of(old, as_nullable(new)) is not None:
                 hint = f"make it nullable: {sql_text(as_nullable(new))} NULL"
             raise Refused(f"{place}: {step}", hint=hint)
@@ -328,21 +330,9 @@ class MoveColumn:
         names = [one.name for one in state.fields]
         if self.name not in names:
             raise no_column((self.name,))
-        index = names.index(self.name)
-        if self.move.place is Place.FIRST:
-            target = 0
-        elif self.move.place is Place.LAST:
-            target = len(names) - 1
-        elif self.move.reference in names:
-            target = names.index(self.move.reference)
-        else:
-            raise no_column((self.move.reference or "",))
-        if target == index:
+        ends = {Place.FIRST: names[0], Place.LAST: names[-1]}
+        if self.name == ends.get(self.move.place, self.move.reference):
             raise Refused(f"cannot move {self.name} to where it is", hint="leave the move out")
-        if self.move.place is Place.AFTER and index > target:
-            target += 1
-        elif self.move.place is Place.BEFORE and index < target:
-            target -= 1
-        found = list(state.fields)
-        found.insert(target, found.pop(index))
-        return replace(state, fields=tuple(found))
+        others = list(state.fields)
+        own = others.pop(names.index(self.name))
+        return replace(state, fields=_placed(tuple(others), own, self.move, ()))

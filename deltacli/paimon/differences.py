@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deltacli.paimon.casts import is_other_type, type_steps
+from deltacli.paimon.casts import TypeStep, type_steps
 from deltacli.paimon.schema_file import TableSchema
 from deltacli.paimon.types import Field, Row, outermost, quoted, sql_text
 
@@ -52,10 +52,8 @@ def _of_columns(old: TableSchema, new: TableSchema) -> Iterator[Difference]:
     for (was, older), (place, field) in common:
         if older.name != field.name:
             yield Difference("renamed", place, field.id, was, place)
-    types = {one.id: one for one in old.fields}
-    for field in new.fields:
-        if field.id in types:
-            yield from _of_type(types[field.id], field, after)
+    for step in type_steps(old.fields, new.fields):
+        yield _of_type(step)
     for (_, older), (place, field) in common:
         if (older.description or "") != (field.description or ""):
             yield Difference("comment", place, field.id, older.description, field.description)
@@ -66,16 +64,13 @@ def _of_columns(old: TableSchema, new: TableSchema) -> Iterator[Difference]:
         yield Difference("moved", field.name, field.id, *places)
 
 
-def _of_type(
-    old: Field, new: Field, after: Mapping[int, tuple[str, Field]]
-) -> Iterator[Difference]:
-    ids = {path: field_id for field_id, (path, _) in after.items()}
-    for place, before, now in type_steps(old.type, new.type, (new.name,)):
-        change = "type" if is_other_type(before, now) else "nullability"
-        texts = (sql_text(before), sql_text(now))
-        if change == "nullability":
-            texts = (_nullability(before.nullable), _nullability(now.nullable))
-        yield Difference(change, place, ids.get(place), *texts)
+def _of_type(step: TypeStep) -> Difference:
+    field_id = None if step.inner else step.field_id
+    if step.changes_type:
+        texts = (sql_text(step.old), sql_text(step.new))
+        return Difference("type", step.place, field_id, *texts)
+    texts = (_nullability(step.old.nullable), _nullability(step.new.nullable))
+    return Difference("nullability", step.place, field_id, *texts)
 
 
 def _nullability(nullable: bool) -> str:
@@ -109,8 +104,8 @@ def _longest_rise(numbers: Sequence[int]) -> set[int]:
     before: list[int] = []
     for at, number in enumerate(numbers):
         length = bisect_left(tails, number)
-        tails[length:] = [number, *tails[length + 1 :]]
-        ends[length:] = [at, *ends[length + 1 :]]
+        tails[length : length + 1] = [number]
+        ends[length : length + 1] = [at]
         before.append(ends[length - 1] if length else -1)
     found: set[int] = set()
     at = ends[-1] if ends else -1

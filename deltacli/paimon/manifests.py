@@ -20,22 +20,22 @@ ADD, DELETE = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A manifest as a list names it; -1 where the list does not tell a number."""
+    """A manifest as a list names it, with the numbers that the list tells."""
 
     name: str
-    size: int
-    num_entries: int
+    size: int | None
+    num_entries: int | None
 
 
 @dataclass
-class Tally:
+class SchemaCounts:
     """How many entries there are of each kind and schema."""
 
     adds: Counter[int] = field(default_factory=Counter)
     deletes: Counter[int] = field(default_factory=Counter)
     lists: Counter[int] = field(default_factory=Counter)
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: SchemaCounts) -> None:
         self.adds += other.adds
         self.deletes += other.deletes
         self.lists += other.lists
@@ -48,7 +48,9 @@ def manifest_path(name: str) -> str:
     return f"manifest/{name}"
 
 
-def read_list(store: LogStore, name: str, size: int | None, tally: Tally) -> Iterator[Manifest]:
+def read_list(
+    store: LogStore, name: str, size: int | None, counts: SchemaCounts
+) -> Iterator[Manifest]:
     """The manifests in a list. Raises FileMissing, or CorruptLog."""
     fields = {
         "_FILE_NAME": None,
@@ -61,35 +63,36 @@ def read_list(store: LogStore, name: str, size: int | None, tally: Tally) -> Ite
     for record in _records(store, path, size, fields):
         if not isinstance(record.get("_FILE_NAME"), str):
             raise unreadable(path, "a record names no file")
-        tally.lists[_schema_id(record, path)] += 1
-        counts = [record.get(key) for key in ("_NUM_ADDED_FILES", "_NUM_DELETED_FILES")]
-        known = all(type(one) is int for one in counts)
-        yield Manifest(
-            record["_FILE_NAME"],
-            record["_FILE_SIZE"] if type(record.get("_FILE_SIZE")) is int else -1,
-            sum(counts) if known else -1,  # type: ignore[arg-type]
-        )
+        counts.lists[_schema_id(record, path)] += 1
+        added, deleted = (_number(record, f"_NUM_{one}_FILES") for one in ("ADDED", "DELETED"))
+        total = None if added is None or deleted is None else added + deleted
+        # No Avro file is empty: a size of 0 is none.
+        yield Manifest(record["_FILE_NAME"], _number(record, "_FILE_SIZE") or None, total)
 
 
-def read_manifest(store: LogStore, manifest: Manifest) -> Tally:
+def read_manifest(store: LogStore, manifest: Manifest) -> SchemaCounts:
     """What a manifest's entries need. Raises FileMissing, or CorruptLog."""
-    tally = Tally()
+    counts = SchemaCounts()
     path = manifest_path(manifest.name)
     wanted = {"_KIND": None, "_FILE": {"_SCHEMA_ID": None}}
-    size = manifest.size if manifest.size > 0 else None
     found: Counter[tuple[Any, Any]] = Counter()
-    for record in _records(store, path, size, wanted):
+    for record in _records(store, path, manifest.size, wanted):
         file = record.get("_FILE")
         found[record.get("_KIND"), file.get("_SCHEMA_ID") if file else None] += 1
     for (kind, schema_id), count in found.items():
         if type(schema_id) is not int or kind not in (ADD, DELETE):
             raise unreadable(path, "an entry has no kind or no schema id")
-        (tally.adds if kind == ADD else tally.deletes)[schema_id] += count
-    if manifest.num_entries >= 0 and found.total() != manifest.num_entries:
+        (counts.adds if kind == ADD else counts.deletes)[schema_id] += count
+    if manifest.num_entries is not None and found.total() != manifest.num_entries:
         raise unreadable(
             path, f"it has {found.total():,} entries, and its list says {manifest.num_entries:,}"
         )
-    return tally
+    return counts
+
+
+def _number(record: Mapping[str, Any], name: str) -> int | None:
+    value = record.get(name)
+    return value if type(value) is int else None
 
 
 def _schema_id(record: Mapping[str, Any], path: str) -> int:
@@ -156,5 +159,5 @@ def _reader() -> Callable[..., Any]:
 
 
 def unreadable(path: str, reason: str) -> CorruptLog:
-    """The error for a file of a table."""
-    return CorruptLog(f"{path} cannot be read: {reason}", location=path)
+    """The error for a file of a table; who knows the table says where it is."""
+    return CorruptLog(f"{path} cannot be read: {reason}")

@@ -135,7 +135,13 @@ class Options:
 
     def trimmed_columns(self, key: str) -> list[str]:
         """The names in one of the lists in which blanks around names do not count."""
-        return [one.strip() for one in self.columns(key) if one.strip()]
+        return trimmed_names(self.texts.get(key, ""))
+
+    def index_keys(self) -> list[str]:
+        """The options that name the columns of an index of the primary key."""
+        return [
+            key for key in self.texts if key.startswith("pk-") and key.endswith(".index.columns")
+        ]
 
     def sequence_fields(self) -> list[str]:
         """The columns that order rows; an empty text names one without a name."""
@@ -171,6 +177,11 @@ def split_names(text: str) -> list[str]:
     return names if names != [""] or not text else []
 
 
+def trimmed_names(text: str) -> list[str]:
+    """A list in which neither blanks around names nor empty names count."""
+    return [one.strip() for one in text.split(",") if one.strip()]
+
+
 _EXTERNAL = ("data-file.external-paths", "global-index.external-path")
 
 # What may not change once there is data.
@@ -188,8 +199,8 @@ NO_EXPLICIT_CASTS = "disable-explicit-type-casting"
 BEFORE_PARTITION = "add-column-before-partition"
 
 
-def is_true(options: Mapping[str, str], key: str, default: bool) -> bool:
-    return options.get(key, str(default)).lower() == "true"
+def is_true(text: str | None, default: bool = False) -> bool:
+    return default if text is None else text.lower() == "true"
 
 
 # -- options that name columns -----------------------------------------------------------
@@ -241,8 +252,7 @@ def without_column(options: Mapping[str, str], name: str, root: str) -> dict[str
     found = dict(options)
     for key in _DIRECTIVES.get(root, ()):
         if key in found:
-            left = [one.strip() for one in found[key].split(",") if one.strip() != name]
-            found[key] = ",".join(one for one in left if one)
+            found[key] = ",".join(one for one in trimmed_names(found[key]) if one != name)
             if not found[key]:
                 del found[key]
     if root == "VECTOR":
@@ -259,8 +269,7 @@ def with_column(options: Mapping[str, str], key: str, name: str) -> dict[str, st
     text = found.get(key, "")
     if not text and key == "blob-descriptor-field":
         text = found.pop("blob.stored-descriptor-fields", "")
-    names = [one.strip() for one in text.split(",") if one.strip()]
-    found[key] = ",".join(dict.fromkeys([*names, name]))
+    found[key] = ",".join(dict.fromkeys([*trimmed_names(text), name]))
     return found
 
 

@@ -6,6 +6,7 @@ Nothing is guessed: whatever cannot be read ends the search with an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ from deltacli.errors import Conflict, CorruptLog, DeltaCliError, FileMissing, Re
 from deltacli.local.helper import Helper, pays_off
 from deltacli.paimon.manifests import (
     Manifest,
-    Tally,
+    SchemaCounts,
     manifest_path,
     read_list,
     read_manifest,
@@ -46,7 +47,7 @@ class References:
     tags: dict[str, int] = field(default_factory=dict)
     changelogs: dict[str, int] = field(default_factory=dict)
     statistics: dict[str, int] = field(default_factory=dict)
-    manifests: Tally = field(default_factory=Tally)
+    manifests: SchemaCounts = field(default_factory=SchemaCounts)
 
     @property
     def ids(self) -> frozenset[int]:
@@ -143,7 +144,7 @@ class Snapshot:
 
 
 # What was counted in some manifests, and which of them could not be read.
-Answer = tuple[Tally, list[tuple[int, DeltaCliError]]]
+Answer = tuple[SchemaCounts, list[tuple[int, DeltaCliError]]]
 
 
 @dataclass(frozen=True)
@@ -153,14 +154,14 @@ class ManifestTask:
     store: LogStore
 
     def __call__(self, batch: Sequence[Manifest]) -> Answer:
-        tally = Tally()
+        counts = SchemaCounts()
         failures: list[tuple[int, DeltaCliError]] = []
         for position, one in enumerate(batch):
             try:
-                tally.add(read_manifest(self.store, one))
+                counts.add(read_manifest(self.store, one))
             except DeltaCliError as error:
                 failures.append((position, error))
-        return tally, failures
+        return counts, failures
 
 
 class _Expired(Exception):
@@ -239,7 +240,8 @@ class ReferenceScan:
             zip(waiting, self._map(self._read_file, waiting), strict=True)
         ):
             self._report("reading snapshots", done, len(waiting))
-            snapshot = parse_snapshot(content, one)
+            with self._about(one.path):
+                snapshot = parse_snapshot(content, one)
             named[one.kind][one.name] = snapshot.schema_id
             self._seen.add(one)
             yield snapshot
@@ -250,6 +252,33 @@ class ReferenceScan:
         except FileMissing:
             self._check_is_there(one.path)
             raise
+
+    def _url(self, path: str) -> str:
+        return f"{self._store.location}/{path}"
+
+    @contextmanager
+    def _about(self, path: str) -> Iterator[None]:
+        """Errors say which of the table's files they are about."""
+        try:
+            yield
+        except DeltaCliError as error:
+            error.location = self._url(path)
+            raise
+
+    def _lost(self, path: str, owner: Snapshot) -> CorruptLog:
+        return CorruptLog(
+            f"{path}, which {owner.title} needs, is missing",
+            hint="restore the file, or drop what needs it; until then nobody can say which "
+            "schemas are needed",
+            location=self._url(path),
+        )
+
+    def _needed(self, error: CorruptLog, manifest: str, owner: Snapshot) -> CorruptLog:
+        return CorruptLog(
+            f"{error.message} ({owner.title} needs it)",
+            hint=error.hint,
+            location=self._url(f"manifest/{manifest}"),
+        )
 
     def _check_is_there(self, path: str) -> None:
         """Raise _Expired for a snapshot that is not listed any more."""
@@ -262,7 +291,7 @@ class ReferenceScan:
         if "/" in name:
             raise CorruptLog(
                 f"{snapshot.title} names statistics {name!r}, which is no file name",
-                location=snapshot.path,
+                location=self._url(snapshot.path),
             )
         path = f"statistics/{name}"
         try:
@@ -271,44 +300,45 @@ class ReferenceScan:
             if snapshot.may_miss("statistics", self._tagged):
                 return
             self._check_is_there(snapshot.path)
-            raise _lost(path, snapshot) from None
-        self.found.statistics[name] = _integer(_document(content, path), "schemaId", path)
+            raise self._lost(path, snapshot) from None
+        with self._about(path):
+            self.found.statistics[name] = _integer(_document(content, path), "schemaId", path)
 
     # -- manifests -----------------------------------------------------------------------
 
     def _lists(self, lists: Mapping[str, ListPlace]) -> Iterator[tuple[Snapshot, list[Manifest]]]:
         def read(
             item: tuple[str, ListPlace],
-        ) -> tuple[list[Manifest], Tally]:
+        ) -> tuple[list[Manifest], SchemaCounts]:
             name, (owner, member, size) = item
-            tally = Tally()
+            counts = SchemaCounts()
             try:
-                found = list(read_list(self._store, name, size, tally))
+                found = list(read_list(self._store, name, size, counts))
                 if not found and size is None and owner.filled.get(member):
                     # Nothing else tells a list that was cut from an empty one.
                     raise unreadable(manifest_path(name), "it is empty, but there are rows")
-                return found, tally
+                return found, counts
             except FileMissing:
                 if owner.may_miss(member, self._tagged):
-                    return [], Tally()
+                    return [], SchemaCounts()
                 self._check_is_there(owner.path)
-                raise _lost(manifest_path(name), owner) from None
+                raise self._lost(manifest_path(name), owner) from None
             except CorruptLog as error:
-                raise _needed(error, owner) from None
+                raise self._needed(error, name, owner) from None
 
         items = list(lists.items())
-        for (_, (owner, *_)), (found, tally) in zip(items, self._map(read, items), strict=True):
-            self.found.manifests.add(tally)
+        for (_, (owner, *_)), (found, counts) in zip(items, self._map(read, items), strict=True):
+            self.found.manifests.add(counts)
             yield owner, found
 
     def _read_manifests(self, manifests: Sequence[tuple[Snapshot, Manifest]]) -> None:
         size = 1 if self._store.reads_are_remote else _BATCH
         batches = [manifests[start : start + size] for start in range(0, len(manifests), size)]
-        for done, (batch, (tally, failure)) in enumerate(
+        for done, (batch, (counts, failure)) in enumerate(
             zip(batches, self._work([[one for _, one in batch] for batch in batches]), strict=True)
         ):
             self._report("reading manifests", done * size, len(manifests))
-            self.found.manifests.add(tally)
+            self.found.manifests.add(counts)
             for position, error in failure:
                 self._judge(error, *batch[position])
 
@@ -316,9 +346,9 @@ class ReferenceScan:
         """Raise the error of a manifest with the snapshot that needs it."""
         if isinstance(error, FileMissing):
             self._check_is_there(owner.path)
-            raise _lost(manifest_path(manifest.name), owner)
+            raise self._lost(manifest_path(manifest.name), owner)
         if isinstance(error, CorruptLog):
-            raise _needed(error, owner)
+            raise self._needed(error, manifest.name, owner)
         raise error
 
     def _work(self, batches: list[list[Manifest]]) -> Iterator[Answer]:
@@ -357,7 +387,6 @@ def parse_snapshot(content: bytes, file: SnapshotFile) -> Snapshot:
         raise Refused(
             f"{path} has the format {version!r}, which deltacli does not know",
             hint="use a newer deltacli",
-            location=path,
         )
     lists = {}
     for member in _LISTS:
@@ -407,18 +436,3 @@ def _integer(tree: Mapping[str, Any], name: str, path: str) -> int:
     if type(value) is not int:
         raise unreadable(path, f"member {name} is no integer")
     return value
-
-
-def _lost(path: str, owner: Snapshot) -> CorruptLog:
-    return CorruptLog(
-        f"{path}, which {owner.title} needs, is missing",
-        hint="restore the file, or drop what needs it; until then nobody can say which schemas "
-        "are needed",
-        location=path,
-    )
-
-
-def _needed(error: CorruptLog, owner: Snapshot) -> CorruptLog:
-    return CorruptLog(
-        f"{error.message} ({owner.title} needs it)", hint=error.hint, location=error.location
-    )

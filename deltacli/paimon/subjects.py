@@ -10,7 +10,7 @@ from deltacli.errors import DeltaCliError
 from deltacli.paimon.options import Options
 from deltacli.paimon.schema_file import BadSchema, TableSchema
 from deltacli.paimon.table import SchemaEntry, SchemaListing
-from deltacli.paimon.types import Field, walk_fields
+from deltacli.paimon.types import walk_fields
 
 
 @dataclass(frozen=True)
@@ -79,24 +79,14 @@ class Step:
     before_id: int
     dropped: Mapping[int, int]
 
-    @cached_property
-    def fields(self) -> tuple[Mapping[int, tuple[str, Field]], Mapping[int, tuple[str, Field]]]:
-        """The fields of both by their ids, with their paths."""
-        return self.before.by_id, self.after.by_id
-
 
 @dataclass(frozen=True)
 class Unreferenced:
     """Why it is not known which versions are needed."""
 
     error: DeltaCliError
+    file: str | None = None
     version: int | None = None
-
-    @property
-    def file(self) -> str | None:
-        """The file that stands in the way, if it is one of the table's."""
-        place = self.error.location
-        return place if place and "://" not in place and not place.startswith("/") else None
 
 
 @dataclass(frozen=True)

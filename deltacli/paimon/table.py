@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from deltacli.errors import CorruptLog, FileMissing, NotFound, UsageError
@@ -51,6 +51,12 @@ class Branch:
 
     store: LogStore
     name: str = MAIN
+    # The folders that were looked for, and of which not even a link is there.
+    _absent: set[str] = field(default_factory=set, compare=False, repr=False)
+
+    @property
+    def main(self) -> Branch:
+        return self if self.name == MAIN else Branch(self.store, MAIN, self._absent)
 
     def path(self, rest: str) -> str:
         return rest if self.name == MAIN else f"branch/{_BRANCH}{self.name}/{rest}"
@@ -71,35 +77,44 @@ class Branch:
         """
         path = self.path(folder)
         try:
-            return list(self.store.list_from(path))
+            found = list(self.store.list_from(path))
         except FileMissing:
-            if is_listed(self.store, path):
-                raise CorruptLog(
-                    f"{path} is there and cannot be listed",
-                    hint="it should be a folder; is something not mounted?",
-                    location=self.store.location,
-                ) from None
+            # Where folders exist by themselves, one may be there and lead nowhere. All that
+            # lies in the table is listed to see that: once is enough.
+            if self.store.has_folders and path not in self._absent:
+                if is_listed(self.store, path):
+                    raise CorruptLog(
+                        f"{path} is there and cannot be listed",
+                        hint="it should be a folder; is something not mounted?",
+                        location=self.store.location,
+                    ) from None
+                self._absent.add(path)
             return []
+        self._absent.discard(path)
+        return found
 
     def snapshots(self) -> Iterator[SnapshotFile]:
         """The files of tags, snapshots and changelogs.
 
         Raises CorruptLog for a folder that is called as one of them.
         """
-        for kind, pattern in _KINDS.items():
-            for entry in self.entries(kind):
-                match = pattern.fullmatch(entry.name)
-                if match is None:
-                    continue
-                path = self.path(f"{kind}/{entry.name}")
-                if entry.is_folder:
-                    raise CorruptLog(
-                        f"{path} is a folder", hint="move it away", location=self.store.location
-                    )
-                yield SnapshotFile(kind, match[1], path, entry.size, entry.modified_ms)
+        for kind in _KINDS:
+            yield from self._files_of(kind)
 
     def has_snapshots(self) -> bool:
-        return any(one.kind == "snapshot" for one in self.snapshots())
+        return any(self._files_of("snapshot"))
+
+    def _files_of(self, kind: str) -> Iterator[SnapshotFile]:
+        for entry in self.entries(kind):
+            match = _KINDS[kind].fullmatch(entry.name)
+            if match is None:
+                continue
+            path = self.path(f"{kind}/{entry.name}")
+            if entry.is_folder:
+                raise CorruptLog(
+                    f"{path} is a folder", hint="move it away", location=self.store.location
+                )
+            yield SnapshotFile(kind, match[1], path, entry.size, entry.modified_ms)
 
 
 @dataclass(frozen=True)
@@ -144,7 +159,10 @@ def branch_names(store: LogStore) -> list[str]:
 
 
 def open_branch(store: LogStore, name: str | None = None) -> Branch:
-    """A branch of a table, by default the main one. Raises NotFound."""
+    """A branch of a table, by default the main one.
+
+    Raises NotFound, or UsageError for what is no name of one.
+    """
     name = MAIN if name is None else name
     if not name or "/" in name or name in (".", ".."):
         raise UsageError(f"{name!r} is no name of a branch", hint="see the folder branch/")
@@ -179,7 +197,10 @@ def newest_id(branch: Branch) -> int | None:
 
 
 def list_schemas(branch: Branch) -> SchemaListing:
-    """The schema files of a branch. Raises NotFound if there is none."""
+    """The schema files of a branch.
+
+    Raises NotFound if there is none, UsageError where the folder itself is a branch.
+    """
     entries, ignored = _versions(branch)
     if not entries:
         raise _no_table(branch)
@@ -214,11 +235,15 @@ def _no_table(branch: Branch) -> NotFound:
 
 
 def read_schemas(
-    listing: SchemaListing,
+    listing: SchemaListing, before: int | None = None
 ) -> Iterator[tuple[SchemaEntry, TableSchema | BadSchema]]:
-    """Each version with what is in its file, ascending; errors of the storage are raised."""
-    contents = read_all(listing.branch.store, [one.path for one in listing.entries])
-    for entry, (_, content) in zip(listing.entries, contents, strict=True):
+    """Each version with what is in its file, ascending, or those before one.
+
+    Errors of the storage are raised.
+    """
+    entries = [one for one in listing.entries if before is None or one.id < before]
+    contents = read_all(listing.branch.store, [one.path for one in entries])
+    for entry, (_, content) in zip(entries, contents, strict=True):
         if not isinstance(content, bytes):
             raise content
         try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from deltacli.errors import Refused
 from deltacli.paimon import options as option_rules
 from deltacli.paimon.change import Situation, State
+from deltacli.paimon.options import is_true
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class SetOption:
         if self.key == "type":
             is_same = self.value.lower() == (old or "table").lower()
         elif old is None and self.key in keys:
-            names = tuple(one.strip() for one in self.value.split(",") if one.strip())
+            names = tuple(option_rules.trimmed_names(self.value))
             is_same = names == keys[self.key]
         else:
             is_same = old == self.value
@@ -79,13 +80,13 @@ def _check_option(options: Mapping[str, str], key: str, new: str | None) -> None
     if key == "bucket" and -1 in (_bucket(old), _bucket(new)):
         raise refused(f"from {_bucket(old)} to {new}", "make the table anew with the other value")
     if key == "deletion-vectors.enabled":
-        is_modifiable = option_rules.is_true(options, "deletion-vectors.modifiable", False)
-        if not is_modifiable and _is_true(old) != _is_true(new):
+        is_modifiable = is_true(options.get("deletion-vectors.modifiable"))
+        if not is_modifiable and is_true(old) != is_true(new):
             raise refused(
-                f"from {str(_is_true(old)).lower()} to {new}",
+                f"from {str(is_true(old)).lower()} to {new}",
                 "set option deletion-vectors.modifiable = true first, after a full compaction",
             )
-    if key in ("ignore-delete", "ignore-update-before") and _is_true(old) and not _is_true(new):
+    if key in ("ignore-delete", "ignore-update-before") and is_true(old) and not is_true(new):
         raise refused("from true to false", "what was ignored is not there any more")
     if key == "clustering.columns" and "pk-clustering-override" in options:
         raise refused("while pk-clustering-override is set", "make the table anew")
@@ -97,10 +98,6 @@ def _bucket(text: str | None) -> int | None:
     except ValueError:
         # That it is no number is told when the result is checked.
         return None
-
-
-def _is_true(text: str | None) -> bool:
-    return (text or "false").lower() == "true"
 
 
 @dataclass(frozen=True)

@@ -118,16 +118,15 @@ def _quoted(text: str, start: int) -> Token:
 class Tokens:
     """Tokens read one after the other."""
 
-    def __init__(self, text: str, error: type[ValueError] = BadType):
+    def __init__(self, text: str):
         self._text = text
-        self._error = error
         self._tokens = tokenize(text)
         self._current = -1
         self._last_valid = -1
 
-    def problem(self, cause: str) -> ValueError:
+    def problem(self, cause: str) -> BadType:
         position = 0 if self._last_valid < 0 else self._tokens[self._last_valid].end + 1
-        return self._error(
+        return BadType(
             f"Could not parse type at position {position}: {cause} Input type string: {self._text}"
         )
 
@@ -197,15 +196,11 @@ class Tokens:
 
 def parse_atomic(text: str) -> DataType:
     """A type as schema files write it. Raises BadType with Paimon's own words."""
-    return _whole(text, TypeParser(Tokens(text)))
+    return whole_type(TypeParser(Tokens(text)))
 
 
-def parse_sql(text: str) -> DataType:
-    """A type as people write it: also ARRAY<…>, MAP<…>, MULTISET<…> and ROW<…>."""
-    return _whole(text, SqlTypeParser(Tokens(text)))
-
-
-def _whole(text: str, parser: TypeParser) -> DataType:
+def whole_type(parser: TypeParser) -> DataType:
+    """A type with nothing behind it."""
     kind = parser.parse()
     if parser.tokens.has_more:
         token = parser.tokens.next()

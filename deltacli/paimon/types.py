@@ -231,12 +231,10 @@ def with_inner(kind: DataType, edit: Callable[[DataType], DataType]) -> DataType
             return kind
 
 
-def walk_types(
-    fields: tuple[Field, ...], above: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], DataType]]:
+def walk_types(fields: tuple[Field, ...]) -> Iterator[tuple[tuple[str, ...], DataType]]:
     """Every type of a schema with its path, outer ones first."""
     waiting: list[tuple[tuple[str, ...], DataType]] = [
-        ((*above, one.name), one.type) for one in reversed(fields)
+        ((one.name,), one.type) for one in reversed(fields)
     ]
     while waiting:
         path, kind = waiting.pop()

@@ -11,6 +11,8 @@ from typing import Any
 import fastavro
 
 from deltacli.paimon.schema_file import TableSchema, parse_schema
+from deltacli.paimon.type_text import SqlTypeParser, Tokens, whole_type
+from deltacli.paimon.types import DataType
 from deltacli.storage.local import LocalStore
 
 Entry = tuple[int, int]
@@ -105,6 +107,11 @@ def column(field_id: int, name: str, kind: Any, **members: Any) -> dict[str, Any
 
 def parsed(tree: Mapping[str, Any]) -> TableSchema:
     return parse_schema(json.dumps(tree).encode())
+
+
+def parse_sql(text: str) -> DataType:
+    """A type as people write it."""
+    return whole_type(SqlTypeParser(Tokens(text)))
 
 
 @dataclass

@@ -149,6 +149,16 @@ def test_type_history_is_told_where_delta_knows_it() -> None:
     assert changes_of(*deep)[0] == [_step("integer", "long", "value.element")]
 
 
+def test_what_became_text_as_a_whole_is_told(tmp_path: Path, deltacli: Deltacli) -> None:
+    table = PaimonTable(tmp_path / "table")
+    kinds = [{"type": "ARRAY", "element": "INT"}, {"type": "ARRAY", "element": "BIGINT"}, "STRING"]
+    for schema_id, kind in enumerate(kinds):
+        table.add_schema(schema(schema_id, fields=[column(0, "c", kind), column(1, "n", "INT")]))
+    found = deltacli("paimon", "convert", table.root, "-o", "json")
+    assert any("ARRAY<BIGINT> before schema 2" in one["loss"] for one in found.json["losses"])
+    assert "delta.typeChanges" not in found.json["schema"]["fields"][0]["metadata"]
+
+
 def test_renamed_columns_keep_their_history() -> None:
     old = parsed(schema(0, fields=[column(0, "a", "INT"), column(1, "gone", "INT")]))
     new = parsed(schema(1, fields=[column(0, "b", "BIGINT")]))

@@ -14,10 +14,10 @@ from deltacli.paimon.casts import cast_of
 from deltacli.paimon.references import ReferenceScan
 from deltacli.paimon.schema_file import parse_schema, parse_type, schema_text, type_tree
 from deltacli.paimon.table import branch_names, open_branch
-from deltacli.paimon.type_text import parse_sql
 from deltacli.paimon.types import BadType, sql_text
 from deltacli.storage.local import LocalStore
 from tests.conftest import Result
+from tests.paimon.builder import parse_sql
 from tests.paimon.recorded import RECORDED, answers, names, needs_recorded
 
 pytestmark = needs_recorded

@@ -18,7 +18,7 @@ from deltacli.paimon.schema_file import (
     schema_tree,
     type_tree,
 )
-from deltacli.paimon.type_text import parse_atomic, parse_sql
+from deltacli.paimon.type_text import parse_atomic
 from deltacli.paimon.types import (
     MAX_LENGTH,
     TIMESTAMP_LTZ,
@@ -34,7 +34,7 @@ from deltacli.paimon.types import (
     as_nullable,
     sql_text,
 )
-from tests.paimon.builder import column, schema
+from tests.paimon.builder import column, parse_sql, schema
 
 LENGTHS = st.integers(1, 300) | st.just(MAX_LENGTH)
 DIGITS = st.integers(0, 9)

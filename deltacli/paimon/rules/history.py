@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.checking.model import ERROR, WARNING, Finding, rule
-from deltacli.paimon.casts import cast_of, is_other_type, loss_of, type_steps
+from deltacli.paimon.casts import TypeStep, cast_of, loss_of, type_steps
 from deltacli.paimon.schema_file import TableSchema
 from deltacli.paimon.subjects import Step
-from deltacli.paimon.types import DataType, outermost, sql_text
+from deltacli.paimon.types import outermost, sql_text
 
 
 def _key_ids(schema: TableSchema, names: tuple[str, ...]) -> list[int | str]:
@@ -61,8 +61,8 @@ def ids_do_not_come_back(step: Step) -> Iterator[Finding]:
     Why: the values of the dropped column come back to life in the new one.
     Fix: restore the schema from before the column was added, and add it with Paimon.
     """
-    for field_id, (path, _) in step.fields[1].items():
-        if field_id not in step.fields[0] and field_id in step.dropped:
+    for field_id, (path, _) in step.after.by_id.items():
+        if field_id not in step.before.by_id and field_id in step.dropped:
             yield Finding(
                 f"field id {field_id} was dropped in schema-{step.dropped[field_id]} and comes "
                 f"back in schema-{step.version} as {path}"
@@ -81,12 +81,9 @@ def highest_id_never_falls(step: Step) -> Iterator[Finding]:
         yield Finding(f"highestFieldId falls from {old} to {new}")
 
 
-def _steps(step: Step) -> Iterator[tuple[str, DataType, DataType]]:
-    older = {one.id: one.type for one in step.before.fields}
-    for one in step.after.fields:
-        if one.id in older:
-            steps = type_steps(older[one.id], one.type, (one.name,))
-            yield from (found for found in steps if is_other_type(*found[1:]))
+def _new_types(step: Step) -> Iterator[TypeStep]:
+    steps = type_steps(step.before.fields, step.after.fields)
+    return (one for one in steps if one.changes_type)
 
 
 @rule("PMH006", ERROR, "A type became one that it can become", of=Step)
@@ -96,11 +93,9 @@ def types_step_possibly(step: Step) -> Iterator[Finding]:
     Why: files with the old type cannot be read as the new one.
     Fix: restore the schema, and add a new column instead.
     """
-    for place, old, new in _steps(step):
-        if cast_of(old, new) is None:
-            yield Finding(
-                f"{place}: {sql_text(old)} -> {sql_text(new)} is not a possible type update"
-            )
+    for one in _new_types(step):
+        if cast_of(one.old, one.new) is None:
+            yield Finding(f"{_told(one)} is not a possible type update")
 
 
 @rule("PMH007", WARNING, "A new type keeps all values", of=Step)
@@ -110,10 +105,14 @@ def types_keep_values(step: Step) -> Iterator[Finding]:
     Why: old files are read as the new type; some of their values may not survive it.
     Fix: change the type back if old rows count.
     """
-    for place, old, new in _steps(step):
-        loss = loss_of(old, new)
-        if loss and cast_of(old, new) is not None:
-            yield Finding(f"{place}: {sql_text(old)} -> {sql_text(new)} can lose values: {loss}")
+    for one in _new_types(step):
+        loss = loss_of(one.old, one.new)
+        if loss and cast_of(one.old, one.new) is not None:
+            yield Finding(f"{_told(one)} can lose values: {loss}")
+
+
+def _told(one: TypeStep) -> str:
+    return f"{one.place}: {sql_text(one.old)} -> {sql_text(one.new)}"
 
 
 @rule("PMH008", ERROR, "An added column is nullable", of=Step)
@@ -124,7 +123,7 @@ def added_columns_are_nullable(step: Step) -> Iterator[Finding]:
     Fix: make it nullable with `deltacli paimon alter TABLE 'nullability NAME NULL'`.
     """
     # What is within a new column is new as a whole.
-    for path, field in outermost(step.after.fields, step.fields[0]):
+    for path, field in outermost(step.after.fields, step.before.by_id):
         if not field.type.nullable:
             yield Finding(f"{'.'.join(path)} was added NOT NULL: old rows have no value")
 

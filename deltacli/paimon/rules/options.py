@@ -111,10 +111,9 @@ def options_name_columns(one: Schema) -> Iterator[Finding]:
             if key == "blob-field" and field is not None and holds_blobs(field.type):
                 continue
             yield from _named(one, key, name, ("BLOB",))
-    for key in one.options.texts:
-        if key.startswith("pk-") and key.endswith(".index.columns"):
-            for name in one.options.trimmed_columns(key):
-                yield from _named(one, key, name, ("VECTOR",) if "vector" in key else ())
+    for key in one.options.index_keys():
+        for name in one.options.trimmed_columns(key):
+            yield from _named(one, key, name, ("VECTOR",) if "vector" in key else ())
 
 
 def _named(one: Schema, key: str, name: str | None, roots: tuple[str, ...]) -> Iterator[Finding]:
