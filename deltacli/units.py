@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from deltacli.errors import UsageError
@@ -184,3 +185,18 @@ def human_span(duration_ms: int) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return " ".join(parts[:2]) or "0s"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`0, 3 to 7`: ascending numbers with runs folded."""
+    runs: list[tuple[int, int]] = []
+    for one in numbers:
+        if runs and one == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], one)
+        else:
+            runs.append((one, one))
+    return joined_runs(runs)
+
+
+def joined_runs(runs: Iterable[tuple[int, int]]) -> str:
+    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in runs)

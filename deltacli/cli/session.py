@@ -94,9 +94,7 @@ class Session:
     ) -> Snapshot:
         """The table's newest snapshot, or that of a version or time."""
         store, own = self.open(table)
-        if at is not None and own is not None:
-            raise UsageError(f"both {table!r} and --at name a version", hint="use one of them")
-        at = at if at is not None else own
+        at = one_version(table, own, at)
         return self.load(store, at, allow_catalog_managed=allow_catalog_managed)
 
     def load(
@@ -416,6 +414,13 @@ class _Loader:
             allow_catalog_managed=self._allow,
             on_read=self._on_read,
         )
+
+
+def one_version(table: str, own: str | None, at: str | None) -> str | None:
+    """The version in a table's name, or that of --at. Raises UsageError for both."""
+    if at is not None and own is not None:
+        raise UsageError(f"both {table!r} and --at name a version", hint="use one of them")
+    return at if at is not None else own
 
 
 def _exists(store: LogStore) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 MODE = "delta.columnMapping.mode"
@@ -10,6 +11,9 @@ MAX_ID = "delta.columnMapping.maxColumnId"
 ID = "delta.columnMapping.id"
 PHYSICAL = "delta.columnMapping.physicalName"
 NESTED_IDS = "delta.columnMapping.nested.ids"
+
+# What a name has only in tables with column mapping.
+SPECIAL = re.compile(r"[ ,;{}()\n\t=]")
 
 
 class ColumnMapping(StrEnum):

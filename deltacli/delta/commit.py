@@ -27,15 +27,13 @@ from deltacli.delta.segment import list_log
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.writable import check_writable
 from deltacli.errors import (
-    AlreadyExists,
-    Busy,
     Conflict,
     CorruptLog,
     FileMissing,
     Refused,
-    StorageError,
 )
-from deltacli.storage import LogStore, prove_put_if_absent
+from deltacli.storage import LogStore
+from deltacli.storage.proofs import prove_put_if_absent, put_own
 
 _ATTEMPTS = 15
 _LIMIT_SECONDS = 120.0
@@ -113,7 +111,8 @@ def commit(
         moment = _next_moment(base, now_ms())
         actions = list(change.actions(moment))
         content = _content(snapshot, change, actions, base, moment, txn_id)
-        if _put(store, moment.version, content, txn_id):
+        path = commit_path(moment.version)
+        if put_own(store, path, content, lambda found: _is_own(found, txn_id)):
             warnings = _write_checksum(snapshot, base, actions, moment, txn_id)
             return Committed(moment.version, moment.timestamp_ms, txn_id, attempt, warnings)
         pause(random.uniform(0, min(0.02 * 2**attempt, 2.0)))
@@ -182,11 +181,27 @@ def _content(
     info: dict[str, Any] = {}
     if _has_own_time(configuration):
         info["inCommitTimestamp"] = moment.timestamp_ms
-    info |= {
-        "timestamp": moment.timestamp_ms,
+    info |= _info(change, moment.timestamp_ms, txn_id, snapshot.version)
+    if _is_on(configuration, "delta.enableRowTracking"):
+        info["tags"] = {**info.get("tags", {}), "delta.rowTracking.preserved": "true"}
+    return _lines(info, actions)
+
+
+def first_commit(change: Change, now_ms: int) -> bytes:
+    """The lines of the commit that makes a table, one without in-commit times."""
+    info = _info(change, now_ms, str(uuid.uuid4()), None)
+    return _lines(info, change.actions(Moment(0, now_ms)))
+
+
+def _info(
+    change: Change, timestamp_ms: int, txn_id: str, read_version: int | None
+) -> dict[str, Any]:
+    read = {} if read_version is None else {"readVersion": read_version}
+    return {
+        "timestamp": timestamp_ms,
         "operation": change.operation,
         "operationParameters": dict(change.parameters),
-        "readVersion": snapshot.version,
+        **read,
         "isolationLevel": change.isolation,
         "isBlindAppend": change.is_blind_append,
         "operationMetrics": dict(change.metrics),
@@ -194,8 +209,9 @@ def _content(
         "txnId": txn_id,
         **change.info,
     }
-    if _is_on(configuration, "delta.enableRowTracking"):
-        info["tags"] = {**info.get("tags", {}), "delta.rowTracking.preserved": "true"}
+
+
+def _lines(info: Mapping[str, Any], actions: Sequence[Action]) -> bytes:
     lines = [{"commitInfo": info}, *actions]
     return b"".join(json_text.dump(dict(line)) + b"\n" for line in lines)
 
@@ -207,29 +223,8 @@ def _configuration_after(actions: Sequence[Action], before: Mapping[str, str]) -
     return before
 
 
-def _put(store: LogStore, version: int, content: bytes, txn_id: str) -> bool:
-    """Whether the commit is now ours. After an unknown outcome the log is asked (ST-12)."""
-    try:
-        store.put_if_absent(commit_path(version), content)
-        return True
-    except AlreadyExists:
-        # It may be our own first attempt, repeated by the driver.
-        return _is_ours(store, version, txn_id) is True
-    except Busy:
-        return False
-    except StorageError as failure:
-        ours = _is_ours(store, version, txn_id)
-        if ours is None:
-            raise failure
-        return ours
-
-
-def _is_ours(store: LogStore, version: int, txn_id: str) -> bool | None:
-    """Whose the commit is; None if there is none or it cannot be read."""
-    try:
-        info = find_action(store.read(commit_path(version)), "commitInfo")
-    except (StorageError, ValueError):
-        return None
+def _is_own(content: bytes, txn_id: str) -> bool:
+    info = find_action(content, "commitInfo")
     return info is not None and info.get("txnId") == txn_id
 
 

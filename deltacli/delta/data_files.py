@@ -8,6 +8,7 @@ from typing import Any
 
 from deltacli.delta.actions import Json
 from deltacli.delta.arrow_types import NoArrowType, arrow_type
+from deltacli.delta.column_mapping import MODE
 from deltacli.delta.paths import decode_path, is_absolute
 from deltacli.delta.schema import Array, Map, Struct, type_text, unmapped
 from deltacli.delta.snapshot import Snapshot
@@ -123,7 +124,7 @@ def rewrite_target(snapshot: Snapshot) -> Target:
                 f"files with the column {one.name} are not rewritten: it is {type_text(one.type)}",
                 hint="rewrite the table with an engine",
             ) from error
-    mode = snapshot.setting("delta.columnMapping.mode")
+    mode = snapshot.setting(MODE)
     indexed = indexed_columns(
         snapshot.mapped_schema or unmapped(schema),
         snapshot.metadata.partition_columns,

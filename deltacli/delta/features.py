@@ -219,3 +219,12 @@ def without_feature(protocol: Protocol, name: str) -> Protocol:
     if not readers:
         return Protocol(1, 7, None, writers)
     return Protocol(3, 7, readers, writers)
+
+
+# The features that a type needs, by any of its names; the first is the one to write.
+TYPE_FEATURES: dict[str, tuple[str, ...]] = {
+    "timestamp_ntz": ("timestampNtz", "timestampWithoutTimezone"),
+    "variant": ("variantType", "variantType-preview"),
+    "geometry": ("geospatial", "geospatial-dev"),
+    "geography": ("geospatial", "geospatial-dev"),
+}

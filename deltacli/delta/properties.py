@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from deltacli.delta.column_mapping import MAX_ID, MODE
 from deltacli.units import parse_interval
 
 
@@ -34,8 +35,8 @@ PROPERTIES: tuple[Property, ...] = (
     Property("delta.checkpointInterval", int, 10),
     Property("delta.checkpointPolicy", str, "classic"),
     Property("delta.checkpointRetentionDuration", parse_interval, 2 * _DAY),
-    Property("delta.columnMapping.maxColumnId", int),
-    Property("delta.columnMapping.mode", str, "none"),
+    Property(MAX_ID, int),
+    Property(MODE, str, "none"),
     Property("delta.dataSkippingNumIndexedCols", int, 32),
     Property("delta.dataSkippingStatsColumns", str),
     Property("delta.deletedFileRetentionDuration", parse_interval, _WEEK),

@@ -13,6 +13,10 @@ from typing import Any
 from deltacli.delta import json_text
 from deltacli.delta.column_mapping import PHYSICAL
 
+# Keys in the metadata of a field that more than one part goes by.
+DEFAULT = "CURRENT_DEFAULT"
+LENGTHS = "__CHAR_VARCHAR_TYPE_STRING"
+COLLATIONS = "__COLLATIONS"
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 

@@ -12,6 +12,7 @@ from deltacli.delta.tolerance import Remark
 from deltacli.errors import CorruptLog, FileMissing, NotFound, StorageError
 from deltacli.storage import Entry, LogStore
 from deltacli.storage.patterns import PAIMON, bears, is_there
+from deltacli.units import joined_runs, ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +274,7 @@ def _cannot_rebuild(listing: LogListing, target: int) -> CorruptLog | NotFound:
     start = base + 1
     present = [version for version in listing.commits if start <= version <= target]
     possible = [version for version, answer in answers.items() if answer]
-    where = f"versions that can be read: {_ranges(possible)}" if possible else ""
+    where = f"versions that can be read: {ranges(possible)}" if possible else ""
     if newest is None and 0 not in listing.commits:
         first = next(iter(listing.commits), None)
         begins = "it has no commits" if first is None else f"it begins with commit {first}"
@@ -294,29 +295,14 @@ def _missing(present: list[int], first: int, last: int) -> str:
     """The numbers of first..last that are not in `present`, which is ascending."""
     bounds = [first - 1, *present, last + 1]
     gaps = [(a + 1, b - 1) for a, b in pairwise(bounds) if b > a + 1]
-    return _joined(gaps)
-
-
-def _ranges(versions: list[int]) -> str:
-    """`0, 3 to 7`: ascending numbers with runs folded."""
-    runs: list[tuple[int, int]] = []
-    for version in versions:
-        if runs and version == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], version)
-        else:
-            runs.append((version, version))
-    return _joined(runs)
-
-
-def _joined(runs: list[tuple[int, int]]) -> str:
-    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in runs)
+    return joined_runs(gaps)
 
 
 def _no_such_version(listing: LogListing, target: int) -> NotFound:
     possible = [version for version, answer in listing.rebuildable().items() if answer]
     return NotFound(
         f"version {target} does not exist: the newest is {listing.latest}",
-        hint=f"versions that can be read: {_ranges(possible)}" if possible else None,
+        hint=f"versions that can be read: {ranges(possible)}" if possible else None,
     )
 
 

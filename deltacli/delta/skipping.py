@@ -23,13 +23,13 @@ from deltacli.delta.predicates import (
     Literal,
     Not,
 )
-from deltacli.delta.schema import DataType, Field, Primitive, Struct
+from deltacli.delta.schema import COLLATIONS, LENGTHS, DataType, Field, Primitive, Struct
 
 _TRUE, _FALSE, _NULL = 1, 2, 4
 _ANY = _TRUE | _FALSE | _NULL
 _INTEGERS = ("byte", "short", "integer", "long")
 # Collated texts, and those padded or cut to a length, do not compare as their characters do.
-_OWN_ORDER = {"__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING"}
+_OWN_ORDER = {COLLATIONS, LENGTHS}
 # Statistics of times are cut to milliseconds, and a condition's time without a zone is in
 # that of whoever decides it (ST-2).
 _SLACK = timedelta(hours=26)

@@ -10,6 +10,7 @@ from typing import Any
 from deltacli.delta import json_text
 from deltacli.delta.actions import DomainMetadata, Json, Metadata, Protocol, parse_protocol
 from deltacli.delta.checksum import read_checksum
+from deltacli.delta.column_mapping import MODE
 from deltacli.delta.engine import (
     ADD_FIELDS,
     REMOVE_FIELDS,
@@ -98,7 +99,7 @@ class Snapshot:
     @property
     def mapped_schema(self) -> Struct | None:
         """The schema if its physical names count: column mapping is on."""
-        return self.schema if self.setting("delta.columnMapping.mode") != "none" else None
+        return self.schema if self.setting(MODE) != "none" else None
 
     def setting(self, key: str) -> Any:
         """A table property as a value; an unreadable one warns and gives its default."""

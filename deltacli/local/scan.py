@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from deltacli.delta.arrow_types import arrow_type
 from deltacli.delta.bitmaps import BLOCK_ROWS, RowSet
-from deltacli.delta.column_mapping import ID
+from deltacli.delta.column_mapping import ID, MODE
 from deltacli.delta.scan import Files, Rows, ScanFile
 from deltacli.delta.schema import Array, DataType, Field, Map, Struct
 from deltacli.errors import CorruptLog, FileMissing, StorageError
@@ -27,7 +27,7 @@ _BATCH = 8192
 
 def read_rows(files: Files, chosen: Iterable[ScanFile], wanted: Struct) -> Iterator[Any]:
     """The rows of the chosen files as record batches of the wanted columns."""
-    mode = files.snapshot.setting("delta.columnMapping.mode")
+    mode = files.snapshot.setting(MODE)
     partitions = set(files.snapshot.metadata.partition_columns)
     schema = arrow_schema(wanted)
     for one in chosen:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from deltacli.delta.actions import Json
-from deltacli.delta.column_mapping import ID
+from deltacli.delta.column_mapping import ID, MODE
 from deltacli.delta.commit import Change, Committed, Moment
 from deltacli.delta.data_files import DataColumn, DataFooter, replacement, rewrite_target
 from deltacli.delta.engine import Engine, FileBatch
@@ -140,7 +140,7 @@ def find_narrow(
     """Look into the footer of every live file."""
     files = Files(snapshot, options)
     known = dict(_leaves(files.schema, (), (), is_mapped=snapshot.mapped_schema is not None))
-    by_id = snapshot.setting("delta.columnMapping.mode") == "id"
+    by_id = snapshot.setting(MODE) == "id"
     ids = {one[2]: one for one in known.values() if by_id and one[2] is not None}
     root = snapshot.store.location
     narrow: list[NarrowFile] = []

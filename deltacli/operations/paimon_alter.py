@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deltacli.checking.model import Severity
-from deltacli.checking.tally import Found
-from deltacli.errors import AlreadyExists, Busy, Conflict, CorruptLog, Refused, StorageError
+from deltacli.errors import Conflict, CorruptLog, Refused
 from deltacli.operations.paimon_describe import DIFF_FIELDS, difference_row
 from deltacli.operations.records import Document, Listing, Report
 from deltacli.paimon.book import ENFORCED
@@ -19,7 +18,7 @@ from deltacli.paimon.change import Change
 from deltacli.paimon.changes import is_same, next_schema
 from deltacli.paimon.check import findings_of
 from deltacli.paimon.differences import Difference, differences
-from deltacli.paimon.schema_file import NEWEST_VERSION, BadSchema, TableSchema, schema_text
+from deltacli.paimon.schema_file import NEWEST_VERSION, BadSchema, TableSchema
 from deltacli.paimon.subjects import Schema
 from deltacli.paimon.table import (
     Branch,
@@ -30,7 +29,8 @@ from deltacli.paimon.table import (
     read_schemas,
 )
 from deltacli.paimon.types import walk_fields
-from deltacli.storage import LogStore, prove_put_if_absent
+from deltacli.paimon.writing import NOT_TAKEN, put_new, refusal, written
+from deltacli.storage.proofs import prove_put_if_absent
 
 _ATTEMPTS = 15
 # Paimon reads ids of schemas as integers of 32 bits.
@@ -39,7 +39,6 @@ _METASTORE = (
     "only the file is changed: if a metastore such as Hive or a REST catalog keeps this table, "
     "it goes on with its own copy (--filesystem-catalog says that there is none)"
 )
-NOT_TAKEN = "Paimon would not take the result"
 _JOBS = "jobs that are running go on with the schema that they began with"
 
 
@@ -171,18 +170,6 @@ def _check_ids(listing: SchemaListing, old: TableSchema, new: TableSchema) -> No
             )
 
 
-def written(schema: TableSchema, location: str) -> bytes:
-    """The content of a new schema file. Raises Refused if nobody could read it."""
-    try:
-        return schema_text(schema)
-    except BadSchema as error:
-        raise Refused(
-            f"the result could not be read again: {error}",
-            hint="write names and texts in UTF-8",
-            location=location,
-        ) from None
-
-
 def _check(branch: Branch, old: TableSchema, new: TableSchema) -> list[str]:
     """Raise Refused for what Paimon refuses, or what is worse than it was; else the warnings."""
     branches = tuple(branch_names(branch.store))
@@ -200,17 +187,6 @@ def _check(branch: Branch, old: TableSchema, new: TableSchema) -> list[str]:
     if broken:
         raise refusal(NOT_TAKEN, broken, branch.store.location)
     return warnings
-
-
-def refusal(what: str, broken: Sequence[Found], location: str) -> Refused:
-    """The error for a schema that breaks rules; all that is broken is told at once."""
-    reasons = dict.fromkeys(one.finding.message for one in broken)
-    rules = dict.fromkeys(f"`deltacli validate --explain {one.rule.id}`" for one in broken)
-    return Refused(
-        f"{what}: {'; '.join(reasons)}",
-        hint=f"{', '.join(rules)} tell{'s' if len(rules) == 1 else ''} more",
-        location=location,
-    )
 
 
 def apply_alter(
@@ -244,26 +220,3 @@ def apply_alter(
         hint="try again",
         location=store.location,
     )
-
-
-def put_new(store: LogStore, path: str, content: bytes) -> bool:
-    """Whether a new file is ours: it is read back, also where it is not known how a put ended."""
-    try:
-        store.put_if_absent(path, content)
-    except AlreadyExists:
-        # It may be our own first attempt, repeated by the driver.
-        return store.read(path) == content
-    except Busy:
-        return False
-    except StorageError as failure:
-        try:
-            return store.read(path) == content
-        except StorageError:
-            raise failure from None
-    if store.read(path) != content:
-        raise Conflict(
-            f"{path} is not what was written",
-            hint="somebody else writes to this table without regard for others",
-            location=store.location,
-        )
-    return True

@@ -7,18 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deltacli import __version__
 from deltacli.checking.model import Severity
 from deltacli.delta import json_text
 from deltacli.delta.actions import Format, Metadata
 from deltacli.delta.checkpoint import metadata_action, protocol_body
 from deltacli.delta.column_mapping import ColumnMapping
+from deltacli.delta.commit import Change, first_commit
 from deltacli.delta.paths import commit_path
 from deltacli.delta.schema import type_tree
 from deltacli.delta.snapshot import Snapshot
 from deltacli.errors import Conflict, FileMissing, Refused
 from deltacli.operations.describe import clustering_columns, schema_lines
-from deltacli.operations.paimon_alter import NOT_TAKEN, put_new, refusal, written
 from deltacli.operations.paimon_describe import column_lines
 from deltacli.operations.records import Document
 from deltacli.paimon.check import findings_of
@@ -27,7 +26,9 @@ from deltacli.paimon.losses import Losses
 from deltacli.paimon.schema_file import TableSchema, schema_tree
 from deltacli.paimon.table import SchemaListing, is_listed, load_schema, read_schemas
 from deltacli.paimon.to_delta import DeltaTable, to_delta
-from deltacli.storage import LogStore, prove_put_if_absent
+from deltacli.paimon.writing import NOT_TAKEN, put_new, refusal, written
+from deltacli.storage import LogStore
+from deltacli.storage.proofs import prove_put_if_absent
 
 # Flaws that Delta tables cannot have, either.
 _BREAKS_DELTA = frozenset(("PMT002", "PMT004", "PMS001", "PMS002", "PMS006"))
@@ -120,27 +121,14 @@ def _first_commit(table: DeltaTable, now_ms: int) -> bytes:
         configuration=table.configuration,
         created_time=now_ms,
     )
-    actions = (
-        {
-            "commitInfo": {
-                "timestamp": now_ms,
-                "operation": "CREATE TABLE",
-                "operationParameters": {
-                    "isManaged": "false",
-                    "description": json_text.dump(table.description).decode(),
-                    "partitionBy": json_text.dump(list(table.partition_columns)).decode(),
-                    "properties": json_text.dump(dict(table.configuration)).decode(),
-                },
-                "isBlindAppend": True,
-                "operationMetrics": {},
-                "engineInfo": f"deltacli/{__version__}",
-                "txnId": str(uuid.uuid4()),
-            }
-        },
-        {"protocol": protocol_body(table.protocol)},
-        metadata_action(metadata),
-    )
-    return b"".join(json_text.dump(one) + b"\n" for one in actions)
+    parameters = {
+        "isManaged": "false",
+        "description": json_text.dump(table.description).decode(),
+        "partitionBy": json_text.dump(list(table.partition_columns)).decode(),
+        "properties": json_text.dump(dict(table.configuration)).decode(),
+    }
+    actions = ({"protocol": protocol_body(table.protocol)}, metadata_action(metadata))
+    return first_commit(Change("CREATE TABLE", parameters, lambda _: actions), now_ms)
 
 
 def create_table(conversion: Conversion, store: LogStore) -> None:

@@ -8,16 +8,11 @@ from typing import Any
 from deltacli.errors import DeltaCliError
 from deltacli.operations.records import Document, Listing, Row
 from deltacli.paimon.differences import Difference, differences
-from deltacli.paimon.needs import (
-    ONLY_PATH,
-    needed_by,
-    needs_every_version,
-    only_external_paths,
-)
+from deltacli.paimon.needs import all_needs
 from deltacli.paimon.options import Options
 from deltacli.paimon.references import OnProgress, References, ReferenceScan
 from deltacli.paimon.schema_file import BadSchema, TableSchema, field_tree
-from deltacli.paimon.table import Branch, SchemaEntry, SchemaListing, load_schema, read_schemas
+from deltacli.paimon.table import Branch, SchemaListing, load_schema, read_schemas
 from deltacli.paimon.types import Array, DataType, Field, Map, Multiset, sql_text
 from deltacli.paimon.types import Row as RowType
 from deltacli.units import iso_time
@@ -53,7 +48,8 @@ def list_versions(listing: SchemaListing, scan: ReferenceScan | None) -> Listing
     before: TableSchema | None = None
     references = scan.found if scan else None
     contents = list(read_schemas(listing))
-    needs = _needs(listing, contents, scan) if scan else {}
+    schemas = {entry.id: one for entry, one in contents if isinstance(one, TableSchema)}
+    needs = all_needs(listing, schemas, [scan]) if scan else None
     for entry, content in contents:
         schema = None if isinstance(content, BadSchema) else content
         rows.append(
@@ -65,7 +61,7 @@ def list_versions(listing: SchemaListing, scan: ReferenceScan | None) -> Listing
                 "numColumns": len(schema.fields) if schema else None,
                 "highestFieldId": schema.highest_field_id if schema else None,
                 "changes": _changes(before, schema),
-                "neededBy": needs.get(entry.id),
+                "neededBy": None if needs is None else needs.get(entry.id, []),
                 "references": references.of(entry.id) if references else None,
                 "isNewest": entry.id == listing.newest,
                 "sizeInBytes": entry.size,
@@ -84,24 +80,6 @@ def _changes(before: TableSchema | None, schema: TableSchema | None) -> list[str
     if schema is None or before is None:
         return None
     return [one.text for one in differences(before, schema)]
-
-
-def _needs(
-    listing: SchemaListing,
-    contents: Sequence[tuple[SchemaEntry, TableSchema | BadSchema]],
-    scan: ReferenceScan,
-) -> dict[int, list[str]]:
-    """Why each version has to stay."""
-    schemas = {
-        entry.id: content for entry, content in contents if not isinstance(content, BadSchema)
-    }
-    found = {one.id: needed_by([scan], one.id, listing.newest) for one in listing.entries}
-    if needs_every_version(listing.branch, schemas.get(listing.newest)):
-        return {schema_id: [*reasons, "Iceberg metadata"] for schema_id, reasons in found.items()}
-    kept = frozenset(schema_id for schema_id, reasons in found.items() if reasons)
-    for schema_id in only_external_paths(schemas, kept):
-        found[schema_id] = [ONLY_PATH]
-    return found
 
 
 def _missing(listing: SchemaListing, references: References | None) -> Iterator[Row]:

@@ -6,20 +6,14 @@ Whatever cannot be read ends the run, and everything stays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from deltacli.errors import Conflict, CorruptLog, DeltaCliError, PartlyDone, StorageError
 from deltacli.operations.records import Document, Listing, Report, Row
-from deltacli.paimon.needs import (
-    ONLY_PATH,
-    has_iceberg_metadata,
-    needed_by,
-    needs_every_version,
-    only_external_paths,
-)
+from deltacli.paimon.needs import all_needs, has_iceberg_metadata, needed_by
 from deltacli.paimon.references import OnProgress, ReferenceScan
 from deltacli.paimon.schema_file import TableSchema
 from deltacli.paimon.table import (
@@ -32,12 +26,12 @@ from deltacli.paimon.table import (
     load_all,
     newest_id,
 )
-from deltacli.units import human_span, iso_time
+from deltacli.storage.proofs import prove_clock
+from deltacli.units import human_span, iso_time, ranges
 
 EXPIRE_FIELDS = ("id", "path", "sizeInBytes", "timestamp", "timestampMs")
 # What a result has besides.
 RESULT_FIELDS = ("numDeleted", "bytesDeleted", "spared", "failures")
-DEFAULT_AGE_MS = 7 * 86_400_000
 # A job may run for longer than this without a new schema reaching it.
 _USUAL_JOB_MS = 86_400_000
 
@@ -46,7 +40,7 @@ _USUAL_JOB_MS = 86_400_000
 class ExpireWish:
     """What is asked for; `keeps_for_merges` counts the ids that other branches name, too."""
 
-    older_than_ms: int = DEFAULT_AGE_MS
+    older_than_ms: int
     keep_last: int = 1
     keeps_for_merges: bool = False
 
@@ -75,7 +69,7 @@ class ExpirePlan:
     def document(self) -> Document:
         """The plan for a person who is asked."""
         values = self._values(is_dry_run=False)
-        values["files"] = _ranges([one.id for one in self.expired])
+        values["files"] = ranges([one.id for one in self.expired])
         return Document(values, "expire")
 
     @property
@@ -84,7 +78,7 @@ class ExpirePlan:
         by_reason: dict[str, list[int]] = {}
         for schema_id, reason in self.kept.items():
             by_reason.setdefault(reason, []).append(schema_id)
-        return {_ranges(ids): reason for reason, ids in by_reason.items()}
+        return {ranges(ids): reason for reason, ids in by_reason.items()}
 
     def report(self, done: Expired | None = None, *, is_dry_run: bool = False) -> Report:
         """The plan, or what came of it, with all the files."""
@@ -156,17 +150,6 @@ class Expired:
         )
 
 
-def _ranges(ids: Sequence[int]) -> str:
-    """Ascending numbers in few words: `0, 3-7`."""
-    found: list[list[int]] = []
-    for one in ids:
-        if found and found[-1][1] == one - 1:
-            found[-1][1] = one
-        else:
-            found.append([one, one])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
-
-
 def plan_expire(
     branch: Branch, wish: ExpireWish, now_ms: int, on_progress: OnProgress | None = None
 ) -> ExpirePlan:
@@ -191,7 +174,7 @@ def plan_expire(
         scans += [ReferenceScan(Branch(branch.store, one), on_progress) for one in others]
         for one in scans[1:]:
             one.run()
-    kept = _Keeping(listing, schemas, scans, wish, now_ms).kept
+    kept = _kept(listing, schemas, scans, wish, now_ms)
     expired = tuple(one for one in listing.entries if one.id not in kept)
     times = {one.id: _time_of(one, schemas[one.id]) for one in expired}
     warnings = _warnings(wish, expired, listing)
@@ -217,57 +200,43 @@ def _time_of(entry: SchemaEntry, schema: TableSchema) -> int:
     return max(schema.time_ms, entry.modified_ms or 0)
 
 
-class _Keeping:
+def _kept(
+    listing: SchemaListing,
+    schemas: Mapping[int, TableSchema],
+    scans: Sequence[ReferenceScan],
+    wish: ExpireWish,
+    now_ms: int,
+) -> Mapping[int, str]:
     """Why each version stays; those that nothing keeps have no reason."""
-
-    def __init__(
-        self,
-        listing: SchemaListing,
-        schemas: Mapping[int, TableSchema],
-        scans: Sequence[ReferenceScan],
-        wish: ExpireWish,
-        now_ms: int,
-    ):
-        self._listing = listing
-        self._schemas = schemas
-        self._scans = scans
-        self._wish = wish
-        self._before_ms = now_ms - wish.older_than_ms
-
-    @cached_property
-    def kept(self) -> Mapping[int, str]:
-        found: dict[int, str] = {}
-        ids = [one.id for one in self._listing.entries]
-        if needs_every_version(self._listing.branch, self._schemas[ids[-1]]):
-            return dict.fromkeys(ids, "Iceberg metadata needs every version")
-        for schema_id in ids:
-            reasons = needed_by(self._scans, schema_id, ids[-1])
-            if reasons:
-                found[schema_id] = ", ".join(reasons)
-        for schema_id in only_external_paths(self._schemas, frozenset(found)):
-            found[schema_id] = ONLY_PATH
-        for entry in self._listing.entries:
-            if entry.id in found:
-                continue
-            if entry.id in ids[-self._wish.keep_last :]:
-                found[entry.id] = f"among the last {self._wish.keep_last:,}"
-            elif self._is_young(entry):
-                found[entry.id] = f"younger than {human_span(self._wish.older_than_ms)}"
-        return dict(sorted(found.items()))
-
-    def _is_young(self, entry: SchemaEntry) -> bool:
-        made_ms = _time_of(entry, self._schemas[entry.id])
+    needs = all_needs(listing, schemas, scans)
+    found = {schema_id: ", ".join(reasons) for schema_id, reasons in needs.items()}
+    last = {one.id for one in listing.entries[-wish.keep_last :]}
+    for entry in listing.entries:
+        if entry.id in found:
+            continue
+        made_ms = _time_of(entry, schemas[entry.id])
+        if entry.id in last:
+            found[entry.id] = f"among the last {wish.keep_last:,}"
         # What nobody knows the age of stays.
-        return not made_ms or made_ms > self._before_ms
+        elif not made_ms or made_ms > now_ms - wish.older_than_ms:
+            found[entry.id] = f"younger than {human_span(wish.older_than_ms)}"
+    return dict(sorted(found.items()))
 
 
-def apply_expire(plan: ExpirePlan, on_progress: OnProgress | None = None) -> Expired:
+def apply_expire(
+    plan: ExpirePlan,
+    on_progress: OnProgress | None = None,
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+) -> Expired:
     """Delete the files of a plan, oldest first, looking again for new references before each.
 
-    What cannot be looked at, or a newer schema, ends it; `stopped` says so.
+    Raises Refused if this clock cannot tell ages. What cannot be looked at, or a newer schema,
+    ends it; `stopped` says so.
     """
     done = Expired()
     store = plan.branch.store
+    if plan.expired:
+        prove_clock(store, plan.branch.path("schema"), now_ms)
     for position, entry in enumerate(plan.expired):
         if on_progress:
             on_progress("deleting schemas", position, len(plan.expired))

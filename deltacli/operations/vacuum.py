@@ -31,6 +31,7 @@ from deltacli.operations.lite import LiteRange, candidates_of_log, commits_due, 
 from deltacli.operations.readable import Readable, readable_after
 from deltacli.operations.vacuum_request import INVENTORY, LITE, VacuumRequest
 from deltacli.storage import LogStore, Walked
+from deltacli.storage.proofs import SKEW_MS
 from deltacli.units import human_size, human_span, iso_time
 
 CDC = "cdc"
@@ -40,8 +41,6 @@ UNREFERENCED = "unreferenced"
 REASONS = (TOMBSTONE, UNREFERENCED, VECTOR, CDC)
 
 _DAY_MS = 86_400_000
-# More than this is a wrong clock.
-SKEW_MS = 300_000
 OnProgress = Callable[[str, int, int], None]
 
 

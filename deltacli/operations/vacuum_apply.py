@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,9 +31,9 @@ from deltacli.errors import (
     StorageError,
 )
 from deltacli.operations.checkpoint import commit_and_checkpoint
-from deltacli.operations.vacuum import SKEW_MS, VacuumPlan
-from deltacli.storage import LogStore, prove_put_if_absent
-from deltacli.units import human_span
+from deltacli.operations.vacuum import VacuumPlan
+from deltacli.storage import LogStore
+from deltacli.storage.proofs import prove_clock, prove_put_if_absent
 
 _BATCH = 1000
 # A listing of the log costs about as much as a batch of deletions on a local disk.
@@ -85,7 +84,7 @@ def apply_vacuum(
     """
     done = Deletion()
     if plan.deletes_anything:
-        _check_clock(plan.store, now_ms)
+        prove_clock(plan.store, LOG, now_ms)
         watch = _Watch(plan.snapshot)
         watch.look()
         logs = _decide_log_commits(plan.store, log_commits, done)
@@ -102,24 +101,6 @@ def apply_vacuum(
         except StorageError as error:
             done.warnings.append(f"the state for --mode lite was not written: {error.message}")
     return done
-
-
-def _check_clock(store: LogStore, now_ms: Callable[[], int]) -> None:
-    """A clock that is ahead of the storage's makes young files look old (V-6, VL-13)."""
-    probe = f"{LOG}/.deltacli_probe_{os.urandom(16).hex()}"
-    store.put(probe, b"clock")
-    try:
-        stamp = store.stat(probe).modified_ms
-    finally:
-        store.delete(probe)
-    ahead_ms = now_ms() - stamp if stamp is not None else 0
-    if ahead_ms > SKEW_MS:
-        raise Refused(
-            f"this machine's clock is {human_span(ahead_ms)} ahead of the storage's: files would "
-            "be taken for older than they are",
-            hint="set the clock",
-            location=store.location,
-        )
 
 
 def _decide_log_commits(store: LogStore, wish: bool | None, done: Deletion) -> bool:

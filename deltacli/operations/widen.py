@@ -18,7 +18,7 @@ from deltacli.delta.column_paths import Place, Tree, fields_of, find_leaf, leaf_
 from deltacli.delta.commit import Change, Committed, Moment
 from deltacli.delta.engine import Engine
 from deltacli.delta.features import with_features
-from deltacli.delta.schema import parse_schema
+from deltacli.delta.schema import DEFAULT, parse_schema
 from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.delta.widening import (
     CHANGES,
@@ -35,7 +35,6 @@ from deltacli.operations.records import Document
 from deltacli.operations.widen_checks import check_change, check_matrix
 
 _ATTEMPTS = 5
-_DEFAULT = "CURRENT_DEFAULT"
 _PLAIN_DEFAULT = re.compile(r"null|-?\d+(\.\d+)?", re.IGNORECASE)
 FIELDS = (
     "location",
@@ -324,7 +323,7 @@ def _warnings(plan: WidenPlan, tree: Tree) -> Iterator[str]:
         metadata = leaf_at(tree, one.path, one.column).field.get("metadata") or {}
         if any("bloomFilter" in key for key in metadata):
             yield f"{one.column} has a bloom filter index, which was made for {one.from_type}"
-        default = metadata.get(_DEFAULT)
+        default = metadata.get(DEFAULT)
         if isinstance(default, str) and not _PLAIN_DEFAULT.fullmatch(default.strip()):
             yield f"the default of {one.column}, {default}, may not be a {one.to_type}"
 

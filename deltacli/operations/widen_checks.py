@@ -11,7 +11,7 @@ from deltacli.delta.partitions import (
     physical_partition_columns,
 )
 from deltacli.delta.references import speaks_of
-from deltacli.delta.schema import Primitive
+from deltacli.delta.schema import LENGTHS, Primitive
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.widening import is_allowed, is_for_iceberg, smallest_decimal, targets_of
 from deltacli.errors import Refused
@@ -69,9 +69,9 @@ def _check_column(place: Place, metadata: Tree) -> None:
             f"{place.text} is a generated column: {metadata[_GENERATED]}",
             hint="its type follows from its expression",
         )
-    if "__CHAR_VARCHAR_TYPE_STRING" in metadata:
+    if LENGTHS in metadata:
         raise Refused(
-            f"{place.text} is {metadata['__CHAR_VARCHAR_TYPE_STRING']}: texts are not widened",
+            f"{place.text} is {metadata[LENGTHS]}: texts are not widened",
             hint="change its length with an engine",
         )
     if _INVARIANTS in metadata:

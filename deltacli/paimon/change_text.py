@@ -51,14 +51,14 @@ def parse_change(text: str) -> list[Change]:
         return [SetOption(_unquoted(match[1]), _unquoted(match[2].strip()))]
     if verb in ("unset", "reset", "remove") and (match := _UNSET.fullmatch(text)):
         return [RemoveOption(_unquoted(match[1]))]
-    if verb not in _FORMS:
-        close = get_close_matches(verb, [*_FORMS, "set", "unset"], n=1)
+    if verb not in _PARSERS:
+        close = get_close_matches(verb, [*_PARSERS, "set", "unset"], n=1)
         known = verb in ("set", "unset", "reset", "remove")
         reason = "it says no key and value" if known else f"there is no verb {verb!r}"
         meant = f"; did you mean {close[0]!r}?" if close and not known else ""
         raise _bad(text, reason + meant, close[0] if close else verb)
     try:
-        changes = _FORMS[verb](_Statement(text))
+        changes = _PARSERS[verb](_Statement(text))
         for one in changes:
             if isinstance(one, AddColumn | UpdateType):
                 check_depth(one.type)
@@ -243,7 +243,7 @@ def _type_of(one: _Statement, path: Path) -> list[Change]:
 def _alter(one: _Statement) -> list[Change]:
     what = one.word("type", "nullability", "comment", "default", "position")
     if what is not None:
-        return _FORMS[what](one)
+        return _PARSERS[what](one)
     one.skip_column()
     path = one.path()
     what = one.need("type", "set", "drop", "comment", "default", *_PLACES)
@@ -306,7 +306,7 @@ def _table(one: _Statement) -> list[Change]:
     return [UpdateComment(comment)]
 
 
-_FORMS = {
+_PARSERS = {
     "add": _add,
     "rename": _rename,
     "drop": _drop,

@@ -7,7 +7,6 @@ import re
 from deltacli.paimon.defaults import DECIMAL, bare, default_problem
 from deltacli.paimon.types import TIMESTAMP_LTZ, DataType
 
-DEFAULT = "CURRENT_DEFAULT"
 _LITERAL = re.compile(
     r"(?i:date|timestamp|timestamp_ntz|timestamp_ltz)?\s*('(?:[^'\\]|''|\\.)*')"
     r"|([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)|(?i:(true|false))"

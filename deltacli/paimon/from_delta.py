@@ -11,11 +11,11 @@ from deltacli.delta import schema as delta
 from deltacli.delta.actions import Metadata
 from deltacli.delta.column_mapping import ID, MAX_ID, MODE, PHYSICAL
 from deltacli.delta.widening import CHANGES
-from deltacli.paimon.default_literals import DEFAULT, plain_default
+from deltacli.paimon.default_literals import plain_default
 from deltacli.paimon.losses import Losses
 from deltacli.paimon.numbering import Numbers
 from deltacli.paimon.schema_file import NEWEST_VERSION, TableSchema
-from deltacli.paimon.spark_types import LENGTHS, bounded_string, parse_lengths
+from deltacli.paimon.spark_types import bounded_string, parse_lengths
 from deltacli.paimon.types import (
     BYTES,
     FIRST_SYSTEM_ID,
@@ -52,10 +52,10 @@ _LOST = {
     "delta.generationExpression": "its generation expression",
     "delta.invariants": "its invariant",
     CHANGES: "the history of its type",
-    "__COLLATIONS": "its collation",
+    delta.COLLATIONS: "its collation",
     "parquet.field.nested.ids": "the ids of its elements",
 }
-_QUIET = frozenset(("comment", LENGTHS, DEFAULT, ID, PHYSICAL, "EXISTS_DEFAULT"))
+_QUIET = frozenset(("comment", delta.LENGTHS, delta.DEFAULT, ID, PHYSICAL, "EXISTS_DEFAULT"))
 _TABLE = {
     "delta.enablechangedatafeed": "the change data feed",
     "delta.enabledeletionvectors": "deletion vectors",
@@ -82,7 +82,7 @@ class _Conversion:
 
     def _field(self, one: delta.Field, place: str, lengths: Any) -> Field:
         self._note_losses(one, place)
-        text = one.metadata.get(LENGTHS)
+        text = one.metadata.get(delta.LENGTHS)
         if isinstance(text, str):
             lengths = parse_lengths(text)
         kind = self.type(one.type, place, lengths)
@@ -154,7 +154,7 @@ class _Conversion:
                 self.losses.add(place, f"its metadata {key}")
 
     def _default(self, one: delta.Field, kind: DataType, place: str) -> str | None:
-        text = one.metadata.get(DEFAULT)
+        text = one.metadata.get(delta.DEFAULT)
         if not isinstance(text, str):
             return None
         found = plain_default(kind, text)

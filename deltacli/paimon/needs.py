@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from deltacli.paimon.options import Options
 from deltacli.paimon.references import ReferenceScan
 from deltacli.paimon.schema_file import TableSchema
-from deltacli.paimon.table import Branch
-
-ONLY_PATH = "the only one to name an external path"
+from deltacli.paimon.table import Branch, SchemaListing
 
 
 def needed_by(scans: Sequence[ReferenceScan], schema_id: int, newest: int) -> list[str]:
@@ -22,19 +20,32 @@ def needed_by(scans: Sequence[ReferenceScan], schema_id: int, newest: int) -> li
     return reasons
 
 
-def needs_every_version(branch: Branch, newest: TableSchema | None) -> bool:
-    """Whether Iceberg metadata is written of a table, or was: it needs all of them."""
+def all_needs(
+    listing: SchemaListing, schemas: Mapping[int, TableSchema], scans: Sequence[ReferenceScan]
+) -> dict[int, list[str]]:
+    """Why versions have to stay; those without a reason are left out.
+
+    `schemas` are those that can be read.
+    """
+    ids = [one.id for one in listing.entries]
+    found = {one: needed_by(scans, one, listing.newest) for one in ids}
+    newest = schemas.get(listing.newest)
     publishes = newest is not None and Options(newest.effective_options).publishes_iceberg
-    return publishes or has_iceberg_metadata(branch)
+    if publishes or has_iceberg_metadata(listing.branch):
+        return {one: [*reasons, "Iceberg metadata"] for one, reasons in found.items()}
+    found = {one: reasons for one, reasons in found.items() if reasons}
+    for schema_id in _only_external_paths(schemas, frozenset(found)):
+        found[schema_id] = ["the only one to name an external path"]
+    return found
 
 
 def has_iceberg_metadata(branch: Branch) -> bool:
     """Whether metadata of Iceberg lies in the table."""
-    entries = Branch(branch.store).entries("metadata")
+    entries = branch.main.entries("metadata")
     return any(one.name.endswith(".metadata.json") for one in entries)
 
 
-def only_external_paths(schemas: Mapping[int, TableSchema], kept: frozenset[int]) -> list[int]:
+def _only_external_paths(schemas: Mapping[int, TableSchema], kept: frozenset[int]) -> list[int]:
     """The newest versions that tell of places which those that are kept do not tell.
 
     DROP TABLE learns from the schema files where data lies elsewhere.

@@ -20,7 +20,6 @@ from deltacli.paimon.types import (
     quoted,
 )
 
-LENGTHS = "__CHAR_VARCHAR_TYPE_STRING"
 _DELTA_NAMES: Mapping[str, str] = {
     "BOOLEAN": "boolean",
     "TINYINT": "byte",

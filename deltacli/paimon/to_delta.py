@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from deltacli.delta import schema as delta
 from deltacli.delta.actions import Protocol
-from deltacli.delta.column_mapping import ID, MAX_ID, MODE, PHYSICAL, ColumnMapping
-from deltacli.delta.features import with_features
+from deltacli.delta.column_mapping import ID, MAX_ID, MODE, PHYSICAL, SPECIAL, ColumnMapping
+from deltacli.delta.features import TYPE_FEATURES, with_features
 from deltacli.delta.widening import CHANGES
 from deltacli.delta.widening import PROPERTY as WIDENING_PROPERTY
 from deltacli.delta.widening import STABLE as WIDENING
-from deltacli.paimon.default_literals import DEFAULT, literal_of
+from deltacli.paimon.default_literals import literal_of
 from deltacli.paimon.losses import Losses
 from deltacli.paimon.schema_file import TableSchema
-from deltacli.paimon.spark_types import LENGTHS, delta_name, has_lengths, spark_text
+from deltacli.paimon.spark_types import delta_name, has_lengths, spark_text
 from deltacli.paimon.type_history import type_history
 from deltacli.paimon.types import (
     MAX_LENGTH,
@@ -33,9 +32,6 @@ from deltacli.paimon.types import (
     sql_text,
     walk_fields,
 )
-
-_SPECIAL = re.compile(r"[ ,;{}()\n\t=]")
-_FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,7 @@ class _Conversion:
             metadata["comment"] = one.description
         kind = self.type(one.type, place)
         if is_top and has_lengths(one.type):
-            metadata[LENGTHS] = spark_text(one.type)
+            metadata[delta.LENGTHS] = spark_text(one.type)
         if one.default is not None:
             self._default(one, place, metadata)
         if self.mapping is not ColumnMapping.NONE:
@@ -123,8 +119,8 @@ class _Conversion:
         elif kind.root in ("TIMESTAMP", TIMESTAMP_LTZ) and kind.length != 6:
             cut = "; digits after the sixth are cut" if kind.length > 6 else ""
             self.losses.add(place, f"the precision {kind.length}: timestamps have 6 digits{cut}")
-        if name in _FEATURES:
-            self.features.add(_FEATURES[name])
+        if name in TYPE_FEATURES:
+            self.features.add(TYPE_FEATURES[name][0])
         return name
 
     def _default(self, one: Field, place: str, metadata: dict[str, Any]) -> None:
@@ -132,7 +128,7 @@ class _Conversion:
         if literal is None:
             self.losses.add(place, f"the default {one.default!r} has no literal in SQL")
             return
-        metadata[DEFAULT] = literal
+        metadata[delta.DEFAULT] = literal
         self.features.add("allowColumnDefaults")
 
 
@@ -215,7 +211,7 @@ def _check_unmapped(schema: TableSchema, older: Sequence[TableSchema], losses: L
                 hint,
             )
     for path, one in walk_fields(schema.fields):
-        if _SPECIAL.search(one.name):
+        if SPECIAL.search(one.name):
             losses.refuse(
                 f"the name {'.'.join(path)!r} has characters that need column mapping", hint
             )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from deltacli.delta.actions import Metadata, Protocol
+from deltacli.delta.column_mapping import MAX_ID, MODE
 from deltacli.delta.schema import Primitive, Struct, walk
 
 VECTORS, MAPPING, NTZ = "deletionVectors", "columnMapping", "timestampNtz"
@@ -28,7 +29,7 @@ def needs_of(
     """The reader features that files of this version need, spelled as in the protocol."""
     supported = set(protocol.reader_features or ())
     needs = {VECTORS} if has_vectors else set()
-    if metadata.configuration.get("delta.columnMapping.mode", "none").lower() != "none":
+    if metadata.configuration.get(MODE, "none").lower() != "none":
         needs.add(MAPPING)
     for _, field in walk(schema):
         if field.metadata.get("delta.typeChanges"):
@@ -82,7 +83,7 @@ def told_configuration(
     """The table properties that a reader needs; all others are the provider's own affair."""
     told = {}
     if MAPPING in needs:
-        names = ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId")
+        names = (MODE, MAX_ID)
         told = {name: configuration[name] for name in names if name in configuration}
     if VECTORS in needs:
         told["delta.enableDeletionVectors"] = "true"

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from deltacli.delta.actions import parse_lines
 from deltacli.delta.arrow_types import arrow_type
+from deltacli.delta.column_mapping import MODE
 from deltacli.delta.history import file_times, find_action, in_commit_times, stamp_of
 from deltacli.delta.predicates import NotSimple, parse_condition
 from deltacli.delta.scan import (
@@ -152,7 +153,7 @@ def scan(
     result = Struct((*wanted.fields, *constants))
     if not chosen:
         return spark.createDataFrame([], logical_type(result))
-    mode = files.snapshot.setting("delta.columnMapping.mode")
+    mode = files.snapshot.setting(MODE)
     own = [one for one in wanted.fields if one.name in partitions] + list(constants)
     frame = _parquet(spark, files, chosen, Struct(tuple(stored)), mode)
     joined = _with_entries(spark, frame, chosen, own)

@@ -308,30 +308,6 @@ def scratch_file(path: str) -> str:
     return f"{tempfile.gettempdir()}/deltacli-{os.urandom(16).hex()}-{path.rsplit('/', 1)[-1]}"
 
 
-def prove_put_if_absent(store: LogStore, folder: str = "_delta_log") -> None:
-    """Return if the store really refuses to overwrite; raise Refused otherwise (rule ST-11).
-
-    Some backends ignore the request for exclusive creation. Committing through one of
-    them would destroy other writers' commits.
-    """
-    probe = f"{folder}/.deltacli_probe_{os.urandom(16).hex()}"
-    store.put_if_absent(probe, b"first")
-    try:
-        store.put_if_absent(probe, b"second")
-    except AlreadyExists:
-        proven = store.read(probe) == b"first"
-    else:
-        proven = False
-    finally:
-        store.delete(probe)
-    if not proven:
-        raise Refused(
-            "this storage overwrites existing files where it was asked not to",
-            hint="commits need put-if-absent; use a storage (or a newer driver) that has it",
-            location=store.location,
-        )
-
-
 def retrying(
     action: Callable[[], T],
     *,
@@ -361,7 +337,6 @@ __all__ = [
     "StorageError",
     "local_path",
     "open_store",
-    "prove_put_if_absent",
     "read_all",
     "retrying",
     "scratch_file",

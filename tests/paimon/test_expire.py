@@ -9,16 +9,16 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deltacli.errors import CorruptLog, DeltaCliError
+from deltacli.errors import CorruptLog, DeltaCliError, Refused
 from deltacli.operations.paimon_expire import Expired, ExpireWish, apply_expire, plan_expire
 from deltacli.paimon.table import Branch
-from deltacli.storage import LogStore
+from deltacli.storage import Entry, LogStore
 from deltacli.storage.local import LocalStore
 from tests.conftest import ROOT, Result
 from tests.faulty import FaultyStore
@@ -227,16 +227,16 @@ def test_folders_and_other_files_among_tags_are_passed_over(table: PaimonTable) 
 
 
 class _Acting(LocalStore):
-    """A store that does something before its first deletion."""
+    """A store that does something after it deleted its first schema."""
 
     def __init__(self, root: str, act: Callable[[], object]):
         super().__init__(root)
         self._act: Callable[[], object] | None = act
 
     def delete(self, path: str) -> None:
-        act, self._act = self._act, None
         super().delete(path)
-        if act:
+        if self._act and path.startswith("schema/schema-"):
+            act, self._act = self._act, None
             act()
 
 
@@ -489,6 +489,33 @@ def test_many_manifests_are_read_by_more_than_one(table: PaimonTable) -> None:
         with pytest.raises(CorruptLog, match=f"{file.name} .*snapshot 1 needs it"):
             plan_expire(Branch(table.store), ALL_AGES, NOW)
         file.write_bytes(content)
+
+
+def test_a_clock_that_is_ahead_deletes_nothing(table: PaimonTable) -> None:
+    table.add_schemas(3)
+    tomorrow = time.time_ns() // 1_000_000 + 86_400_000
+    plan = plan_expire(Branch(table.store), ExpireWish(86_400_000), tomorrow)
+    assert plan.expired
+    with pytest.raises(Refused, match="clock"):
+        apply_expire(plan, now_ms=lambda: tomorrow)
+    assert table.schema_ids == [0, 1, 2]
+
+
+def test_folders_that_are_not_there_are_looked_for_once(
+    table: PaimonTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.add_schemas(20)
+    listed: list[str] = []
+    list_from = LocalStore.list_from
+
+    def counting(store: LocalStore, folder: str, start: str = "") -> Iterator[Entry]:
+        listed.append(folder)
+        return list_from(store, folder, start)
+
+    monkeypatch.setattr(LocalStore, "list_from", counting)
+    assert len(expire(table)) == 19
+    # The folder of the table may hold a great many partitions.
+    assert listed.count("") < 10
 
 
 def test_a_running_clock_is_used(table: PaimonTable, deltacli: Deltacli) -> None:

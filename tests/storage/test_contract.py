@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from deltacli.errors import AlreadyExists, FileMissing
-from deltacli.storage import LogStore, open_store, prove_put_if_absent, read_all
+from deltacli.storage import LogStore, open_store, read_all
 from deltacli.storage.memory import MemoryStore
+from deltacli.storage.proofs import prove_put_if_absent
 from deltacli.storage.remote import RemoteStore
 from tests.s3 import s3_store
 

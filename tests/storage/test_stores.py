@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from deltacli.errors import AlreadyExists, Refused, StorageError, UsageError
-from deltacli.storage import local_path, open_store, prove_put_if_absent, retrying
+from deltacli.storage import local_path, open_store, retrying
 from deltacli.storage.local import LocalStore
 from deltacli.storage.memory import MemoryStore
+from deltacli.storage.proofs import prove_put_if_absent
 
 
 @pytest.mark.parametrize(

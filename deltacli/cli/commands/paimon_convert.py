@@ -8,7 +8,7 @@ import typer
 
 from deltacli.cli.options import CommonOptions
 from deltacli.cli.paimon import BranchOpt, schema_id, version_in_name
-from deltacli.cli.session import Session
+from deltacli.cli.session import Session, one_version
 from deltacli.delta.column_mapping import ColumnMapping
 from deltacli.errors import NotFound, UsageError
 from deltacli.storage import open_store
@@ -107,12 +107,15 @@ def _convert(
         )
     if branch is not None:
         raise UsageError("--branch is one of a Paimon table", hint="leave it out")
-    if is_there(store) and not bears(store, DELTA):
+    try:
+        snapshot = session.load(store, one_version(table, version, at))
+    except NotFound:
+        if bears(store, DELTA) or not is_there(store):
+            raise
         raise NotFound(
             f"{store.location} is neither a Delta table nor a Paimon table",
             hint="name the folder in which _delta_log lies, or schema/ with schema-0",
             location=store.location,
-        )
-    snapshot = session.snapshot(table, at)
+        ) from None
     session.warn(snapshot.warnings)
     return convert_delta(snapshot, allows_lossy=allows_lossy, now_ms=session.now_ms)

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from deltacli.delta.actions import Json, Metadata, Protocol
+from deltacli.delta.column_mapping import MODE
 from deltacli.delta.features import check_readable
 from deltacli.delta.properties import read_tolerantly
 from deltacli.delta.scan import Files, ScanFile, changes_of_commit
@@ -44,7 +45,7 @@ class SharedVersion:
 
     @property
     def mapped_schema(self) -> Struct | None:
-        return self.schema if self.setting("delta.columnMapping.mode") != "none" else None
+        return self.schema if self.setting(MODE) != "none" else None
 
     def setting(self, key: str) -> Any:
         return read_tolerantly(self.metadata.configuration, key, self.warnings)

@@ -11,7 +11,16 @@ from typing import Any
 from deltacli.delta import json_text
 from deltacli.delta.actions import Metadata
 from deltacli.delta.column_mapping import ID, NESTED_IDS, PHYSICAL
-from deltacli.delta.schema import Array, DataType, Field, Map, Struct, type_tree
+from deltacli.delta.schema import (
+    COLLATIONS,
+    LENGTHS,
+    Array,
+    DataType,
+    Field,
+    Map,
+    Struct,
+    type_tree,
+)
 from deltacli.delta.vectors import vector_path
 from deltacli.sharing.capabilities import DELTA
 from deltacli.sharing.needs import (
@@ -26,7 +35,7 @@ from deltacli.sharing.server.rows import FileRow, is_odd
 from deltacli.sharing.server.tables import SharedTable
 
 # What of a field's metadata recipients are told in both formats, and where it is needed.
-_TOLD = ("comment", "__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
+_TOLD = ("comment", LENGTHS, COLLATIONS)
 _TOLD_MAPPED = (ID, PHYSICAL, NESTED_IDS)
 _TOLD_WIDENED = ("delta.typeChanges",)
 

@@ -19,6 +19,7 @@ from deltacli.delta.actions import (
     parse_metadata,
     parse_protocol,
 )
+from deltacli.delta.column_mapping import MODE
 from deltacli.delta.engine import FileBatch
 from deltacli.delta.features import check_readable
 from deltacli.delta.paths import canonical_path
@@ -46,7 +47,7 @@ class Shape:
 
     @property
     def partitions(self) -> Partitions:
-        mode = self.metadata.configuration.get("delta.columnMapping.mode", "none").lower()
+        mode = self.metadata.configuration.get(MODE, "none").lower()
         columns = self.metadata.partition_columns
         return Partitions(self.schema, columns, is_mapped=mode != "none")
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from deltacli.checking.model import ERROR, WARNING, Finding, rule
+from deltacli.delta.column_mapping import SPECIAL
 from deltacli.delta.references import referenced_columns
 from deltacli.delta.schema import Array, Field, Map, Primitive, Struct
 from deltacli.delta.stats_schema import has_min_max, indexed_columns
@@ -38,7 +39,6 @@ _PARAMETRIC = re.compile(
     r"|timestamp(_ntz)?_nanos|string collate .*)",
     re.IGNORECASE,
 )
-_ODD_NAME = re.compile(r"[ ,;{}()\n\t=]")
 
 
 @rule("MET001", ERROR, "The schema can be read", of=Definition)
@@ -130,7 +130,7 @@ def column_names_are_plain(definition: Definition) -> Iterator[Finding]:
     if definition.is_mapped:
         return
     for path, _ in definition.fields():
-        if _ODD_NAME.search(path[-1]):
+        if SPECIAL.search(path[-1]):
             yield definition.finding(f"the name of {dotted(path)} has an odd character")
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from deltacli.checking.model import ERROR, WARNING, Finding, rule
+from deltacli.delta.column_mapping import MAX_ID
 from deltacli.delta.properties import PROPERTIES
 from deltacli.units import parse_interval
 from deltacli.validate.definition import Definition
@@ -21,7 +22,7 @@ _INTERVALS = (
 _NUMBERS = (
     "delta.checkpointInterval",
     "delta.dataSkippingNumIndexedCols",
-    "delta.columnMapping.maxColumnId",
+    MAX_ID,
     "delta.inCommitTimestampEnablementVersion",
     "delta.inCommitTimestampEnablementTimestamp",
     "delta.requireCheckpointProtectionBeforeVersion",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.checking.model import ERROR, INFO, WARNING, Finding, rule
-from deltacli.delta.features import BY_NAME, Support
+from deltacli.delta.features import BY_NAME, TYPE_FEATURES, Support
 from deltacli.delta.paths import Kind
 from deltacli.delta.properties import PROPERTIES
-from deltacli.delta.schema import Array, DataType, Map, Primitive, Struct
+from deltacli.delta.schema import DEFAULT, Array, DataType, Map, Primitive, Struct
 from deltacli.validate.adds import Adds
 from deltacli.validate.checkpoints import Reading
 from deltacli.validate.commits import Commit
@@ -27,17 +27,11 @@ _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("delta.enableIcebergCompatV3", ("icebergCompatV3",)),
     ("delta.enableVariantShredding", ("variantShredding", "variantShredding-preview")),
 )
-_TYPES: dict[str, tuple[str, ...]] = {
-    "timestamp_ntz": ("timestampNtz", "timestampWithoutTimezone"),
-    "variant": ("variantType", "variantType-preview"),
-    "geometry": ("geospatial", "geospatial-dev"),
-    "geography": ("geospatial", "geospatial-dev"),
-}
 _FIELD_FEATURES = {
     "delta.generationExpression": "generatedColumns",
     "delta.invariants": "invariants",
     "delta.identity.start": "identityColumns",
-    "CURRENT_DEFAULT": "allowColumnDefaults",
+    DEFAULT: "allowColumnDefaults",
 }
 _ALIASES = {"variantType-preview": "variantType", "typeWidening-preview": "typeWidening"}
 # Properties that engines of one vendor use, and that mean nothing to others.
@@ -226,7 +220,7 @@ def types_have_their_features(definition: Definition) -> Iterator[Finding]:
     if definition.protocol is None or definition.schema is None:
         return
     for name in sorted(set(_type_names(definition.schema))):
-        needed = _TYPES.get(name.split("(")[0])
+        needed = TYPE_FEATURES.get(name.split("(")[0])
         if needed and not definition.features & set(needed):
             yield Finding(
                 f"the type {name} needs the feature {needed[0]}",
