@@ -30,8 +30,8 @@ _deltacli() {
         validate:--select) COMPREPLY=(); return;;
         validate:--ignore) COMPREPLY=(); return;;
         validate:--fail-on) COMPREPLY=($(compgen -W "error warning info never" -- "$cur")); return;;
-        validate:--baseline) COMPREPLY=(); return;;
-        validate:--write-baseline) COMPREPLY=(); return;;
+        validate:--baseline) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        validate:--write-baseline) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         validate:--max-findings) COMPREPLY=(); return;;
         validate:--explain) COMPREPLY=(); return;;
         validate:--engine) COMPREPLY=($(compgen -W "auto local spark" -- "$cur")); return;;
@@ -67,11 +67,11 @@ _deltacli() {
         checkpoint:--storage-option) COMPREPLY=(); return;;
         vacuum:--retain) COMPREPLY=(); return;;
         vacuum:--mode) COMPREPLY=($(compgen -W "full lite" -- "$cur")); return;;
-        vacuum:--inventory) COMPREPLY=(); return;;
+        vacuum:--inventory) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         vacuum:--inventory-encoding) COMPREPLY=($(compgen -W "none url" -- "$cur")); return;;
         vacuum:--prefix) COMPREPLY=(); return;;
         vacuum:--explain) COMPREPLY=(); return;;
-        vacuum:--metrics-file) COMPREPLY=(); return;;
+        vacuum:--metrics-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         vacuum:--engine) COMPREPLY=($(compgen -W "auto local spark" -- "$cur")); return;;
         vacuum:--spark-master) COMPREPLY=(); return;;
         vacuum:--spark-conf) COMPREPLY=(); return;;
@@ -94,8 +94,8 @@ _deltacli() {
         "share serve:--public-url") COMPREPLY=(); return;;
         "share serve:--profile-out") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share serve:--expires") COMPREPLY=(); return;;
-        "share serve:--tls-cert") COMPREPLY=(); return;;
-        "share serve:--tls-key") COMPREPLY=(); return;;
+        "share serve:--tls-cert") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
+        "share serve:--tls-key") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share serve:--admin-port") COMPREPLY=(); return;;
         "share serve:--audit-log") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share serve:--storage-option") COMPREPLY=(); return;;
@@ -128,14 +128,14 @@ _deltacli() {
         "share recipient grant:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share recipient grant:--fields") COMPREPLY=(); return;;
         "share recipient grant:--tz") COMPREPLY=(); return;;
-        "share shares:--profile") COMPREPLY=(); return;;
+        "share shares:--profile") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share shares:--timeout") COMPREPLY=(); return;;
         "share shares:--output"|"share shares:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         "share shares:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share shares:--fields") COMPREPLY=(); return;;
         "share shares:--tz") COMPREPLY=(); return;;
         "share shares:--storage-option") COMPREPLY=(); return;;
-        "share schemas:--profile") COMPREPLY=(); return;;
+        "share schemas:--profile") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share schemas:--timeout") COMPREPLY=(); return;;
         "share schemas:--output"|"share schemas:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         "share schemas:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
@@ -143,7 +143,7 @@ _deltacli() {
         "share schemas:--tz") COMPREPLY=(); return;;
         "share schemas:--storage-option") COMPREPLY=(); return;;
         "share tables:--schema") COMPREPLY=(); return;;
-        "share tables:--profile") COMPREPLY=(); return;;
+        "share tables:--profile") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share tables:--timeout") COMPREPLY=(); return;;
         "share tables:--output"|"share tables:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         "share tables:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
@@ -151,7 +151,7 @@ _deltacli() {
         "share tables:--tz") COMPREPLY=(); return;;
         "share tables:--storage-option") COMPREPLY=(); return;;
         "share version:--from") COMPREPLY=(); return;;
-        "share version:--profile") COMPREPLY=(); return;;
+        "share version:--profile") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share version:--timeout") COMPREPLY=(); return;;
         "share version:--output"|"share version:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         "share version:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
@@ -160,7 +160,7 @@ _deltacli() {
         "share version:--storage-option") COMPREPLY=(); return;;
         "share metadata:--at") COMPREPLY=(); return;;
         "share metadata:--format") COMPREPLY=($(compgen -W "auto parquet delta" -- "$cur")); return;;
-        "share metadata:--profile") COMPREPLY=(); return;;
+        "share metadata:--profile") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share metadata:--timeout") COMPREPLY=(); return;;
         "share metadata:--output"|"share metadata:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         "share metadata:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
@@ -176,7 +176,7 @@ _deltacli() {
         "share files:--to") COMPREPLY=(); return;;
         "share files:--page-size") COMPREPLY=(); return;;
         "share files:--format") COMPREPLY=($(compgen -W "auto parquet delta" -- "$cur")); return;;
-        "share files:--profile") COMPREPLY=(); return;;
+        "share files:--profile") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share files:--timeout") COMPREPLY=(); return;;
         "share files:--output"|"share files:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         "share files:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
@@ -187,7 +187,7 @@ _deltacli() {
         "share changes:--to") COMPREPLY=(); return;;
         "share changes:--page-size") COMPREPLY=(); return;;
         "share changes:--format") COMPREPLY=($(compgen -W "auto parquet delta" -- "$cur")); return;;
-        "share changes:--profile") COMPREPLY=(); return;;
+        "share changes:--profile") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share changes:--timeout") COMPREPLY=(); return;;
         "share changes:--output"|"share changes:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         "share changes:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
@@ -202,7 +202,7 @@ _deltacli() {
         "share head:--engine") COMPREPLY=($(compgen -W "auto local spark" -- "$cur")); return;;
         "share head:--spark-master") COMPREPLY=(); return;;
         "share head:--spark-conf") COMPREPLY=(); return;;
-        "share head:--profile") COMPREPLY=(); return;;
+        "share head:--profile") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share head:--timeout") COMPREPLY=(); return;;
         "share head:--output"|"share head:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         "share head:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
@@ -215,7 +215,7 @@ _deltacli() {
         "share download:--columns") COMPREPLY=(); return;;
         "share download:--page-size") COMPREPLY=(); return;;
         "share download:--format") COMPREPLY=($(compgen -W "auto parquet delta" -- "$cur")); return;;
-        "share download:--profile") COMPREPLY=(); return;;
+        "share download:--profile") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "share download:--timeout") COMPREPLY=(); return;;
         "share download:--output"|"share download:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         "share download:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
@@ -245,7 +245,7 @@ _deltacli() {
         "paimon validate:--select") COMPREPLY=(); return;;
         "paimon validate:--ignore") COMPREPLY=(); return;;
         "paimon validate:--fail-on") COMPREPLY=($(compgen -W "error warning info never" -- "$cur")); return;;
-        "paimon validate:--baseline") COMPREPLY=(); return;;
+        "paimon validate:--baseline") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "paimon validate:--max-findings") COMPREPLY=(); return;;
         "paimon validate:--output"|"paimon validate:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv junit sarif github" -- "$cur")); return;;
         "paimon validate:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
@@ -268,7 +268,7 @@ _deltacli() {
         "paimon expire:--storage-option") COMPREPLY=(); return;;
         "paimon convert:--at") COMPREPLY=(); return;;
         "paimon convert:--branch") COMPREPLY=(); return;;
-        "paimon convert:--create") COMPREPLY=(); return;;
+        "paimon convert:--create") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;
         "paimon convert:--column-mapping") COMPREPLY=($(compgen -W "name id none" -- "$cur")); return;;
         "paimon convert:--output"|"paimon convert:-o") COMPREPLY=($(compgen -W "auto table json jsonl csv tsv" -- "$cur")); return;;
         "paimon convert:--output-file") mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return;;

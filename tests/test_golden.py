@@ -294,9 +294,9 @@ _FITTING = {
 def errors_of(name: str) -> dict[str, list[str | None]]:
     from deltacli.checking.model import Level, Severity
     from deltacli.validate.check import Means, Request, check_table
-    from deltacli.validate.registry import chosen_rules
+    from deltacli.validate.registry import BOOK
 
-    request = Request(chosen_rules(Level.FOOTERS), Level.FOOTERS, most=None)
+    request = Request(BOOK.chosen(Level.FOOTERS), Level.FOOTERS, most=None)
     means = Means(LocalEngine, lambda: None, time.time_ns() // 1_000_000)
     found: dict[str, list[str | None]] = {}
     for one in check_table(open_store(str(GOLDEN / name)), request, means).tally.found():

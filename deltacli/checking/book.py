@@ -85,8 +85,8 @@ class RuleBook:
         if not prefix or not any(one.startswith(prefix.upper()) for one in self.by_id):
             raise UsageError(
                 f"no rule begins with {prefix!r}",
-                hint="name a rule such as LOG002, or a family such as CKP; "
-                "see `deltacli validate --list-rules`",
+                hint=f"name a rule such as {self.rules[0].id}, or a family such as "
+                f"{next(iter(self.families))}; see `deltacli validate --list-rules`",
             )
 
 

@@ -9,9 +9,8 @@ from deltacli.cli.registry import GROUP_BY_NAME, GroupRow, below
 from deltacli.cli.tree import Command, Parameter
 
 _NOTE = "Made from the command tree by docs/generate.py; do not edit."
-# What an argument has to be called to be completed by names of files and folders.
-_PLACES = ("TABLE", "FOLDER")
-_FILE_OPTIONS = ("--output-file", "--config", "--profile-out", "--audit-log")
+# What is completed by names of files and folders, by how it is called in usage lines.
+_PLACES = ("TABLE", "FOLDER", "FILE")
 
 
 def script(shell: str, tree: Sequence[Command]) -> str:
@@ -68,17 +67,13 @@ def _words(words: str) -> str:
 def _bash_values(option: Parameter) -> str:
     if option.choices:
         return f"{_words(' '.join(option.choices))};"
-    if _is_file(option):
+    if _is_place(option):
         return f"{_BASH_FILES};"
     return f"{_BASH_NOTHING};"
 
 
-def _is_place(argument: Parameter) -> bool:
-    return argument.metavar.strip("[].") in _PLACES
-
-
-def _is_file(option: Parameter) -> bool:
-    return any(name in _FILE_OPTIONS for name in option.names)
+def _is_place(parameter: Parameter) -> bool:
+    return parameter.metavar.strip("[].") in _PLACES
 
 
 def zsh(tree: Sequence[Command]) -> str:
@@ -135,7 +130,7 @@ def _zsh_option(option: Parameter) -> list[str]:
     value = ""
     if option.takes_value:
         action = f"({' '.join(option.choices)})" if option.choices else ""
-        action = "_files" if _is_file(option) else action
+        action = "_files" if _is_place(option) else action
         value = f":{option.metavar.lower().replace(':', ' ')}:{action or ' '}"
     text = option.help.replace("[", "(").replace("]", ")").replace(":", "\\:")
     return [_zsh_quote(f"{star}{name}[{text}]{value}") for name in option.names]
@@ -192,7 +187,7 @@ def _fish_option(option: Parameter) -> str:
     for name in option.names:
         parts.append(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}")
     if option.takes_value:
-        parts.append("-r -F" if _is_file(option) else "-x")
+        parts.append("-r -F" if _is_place(option) else "-x")
         if option.choices:
             parts.append(f"-a '{' '.join(option.choices)}'")
     parts.append(f"-d {_fish_quote(option.help)}")

@@ -33,7 +33,11 @@ def _with_table(error: DeltaCliError) -> str:
     if not table:
         return error.message
     place = table if "://" in table else os.path.abspath(table)
-    return error.message if place in error.message else f"{error.message} ({table})"
+    named = [place, repr(table)]
+    if error.location and "://" in error.location:
+        named.append(error.location)
+    is_named = any(one in error.message for one in named)
+    return error.message if is_named else f"{error.message} ({table})"
 
 
 def failure_of(error: BaseException) -> DeltaCliError:

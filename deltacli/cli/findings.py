@@ -33,7 +33,7 @@ SelectOpt = Annotated[
     typer.Option(
         "--select",
         metavar="IDS",
-        help="Only rules whose ids begin so: CKP,LOG002. May be repeated.",
+        help="Only rules whose ids begin so; several between commas. May be repeated.",
         show_default=False,
     ),
 ]

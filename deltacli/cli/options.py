@@ -101,7 +101,7 @@ class CommonOptions:
         _common(
             "--output-file",
             envvar="DELTACLI_OUTPUT_FILE",
-            metavar="PATH",
+            metavar="FILE",
             help="Write the result to a file, whole or not at all.",
             show_default=False,
         ),

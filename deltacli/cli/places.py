@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 
-from deltacli.errors import StorageError
+from deltacli.errors import StorageError, UsageError
 
 
 class TextSink:
@@ -35,6 +35,7 @@ def whole_file(path: str) -> Iterator[Callable[[bytes], object]]:
 
     A link is followed, a mode kept; devices and pipes are written to as they are.
     """
+    _refuse_tables(path)
     target = os.path.realpath(path)
     with writing_to(path):
         if os.path.exists(target) and not os.path.isfile(target):
@@ -54,13 +55,21 @@ def whole_file(path: str) -> Iterator[Callable[[bytes], object]]:
 
 
 def check_place(path: str) -> None:
-    """Whether a file can be written there, as far as that can be told without writing."""
+    """Raise what can be told against a place without writing to it."""
+    _refuse_tables(path)
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     if os.path.isdir(target) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         raise StorageError(
             f"cannot write {path}", hint="check the place and its permissions", location=path
         )
+
+
+def _refuse_tables(path: str) -> None:
+    from deltacli.storage.patterns import is_of_table
+
+    if is_of_table(path):
+        raise UsageError(f"{path} is a place of a table's own files", hint="name another place")
 
 
 @contextlib.contextmanager

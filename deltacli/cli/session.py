@@ -243,8 +243,6 @@ class Session:
         places = [path for path in (self.options.output_file, beside) if path is not None]
         for path in places:
             check_place(path)
-            if "_delta_log" in os.path.realpath(path).split(os.sep):
-                raise UsageError(f"{path} is a file of a table's log", hint="name another place")
         if len({os.path.realpath(path) for path in places}) < len(places):
             raise UsageError("two results go to one file", hint="name two files")
         if beside is not None and os.path.exists(beside) and not os.path.isfile(beside):

@@ -34,6 +34,11 @@ def check_any_table(store: LogStore, request: Request, means: Means) -> Checked:
         if request.level is Level.LOG:
             return checked
         return replace(checked, notes=(*checked.notes, _NO_FILES))
+    if request.level is Level.DATA:
+        from deltacli.spark.session import check_installed
+
+        # What is not there is told before anything is read.
+        check_installed()
     rules = [one for one in request.rules if one.id in delta_rules.BOOK.by_id]
     checked = check_delta(store, replace(request, rules=rules), means)
     if checked.version is None and not bears(store, DELTA):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -14,6 +15,9 @@ _WILD = re.compile(r"[*?\[]")
 Mark = tuple[str, str]
 DELTA: Mark = ("_delta_log", "")
 PAIMON: Mark = ("schema", "schema-")
+_PAIMON_FOLDERS = frozenset(
+    ("schema", "snapshot", "tag", "changelog", "manifest", "statistics", "index", "branch")
+)
 
 
 def bears(store: LogStore, mark: Mark) -> bool:
@@ -32,6 +36,15 @@ def is_paimon_table(store: LogStore) -> bool:
     That of Paimon is looked for first: hardly a Delta table has it, and its log may be long.
     """
     return bears(store, PAIMON) and not bears(store, DELTA)
+
+
+def is_of_table(path: str) -> bool:
+    """Whether a local file is one that a table's metadata lies in."""
+    parts = os.path.realpath(path).split(os.sep)
+    return DELTA[0] in parts or any(
+        part in _PAIMON_FOLDERS and is_paimon_table(open_store(os.sep.join(parts[:at]) or os.sep))
+        for at, part in enumerate(parts[:-1])
+    )
 
 
 def is_there(store: LogStore) -> bool:

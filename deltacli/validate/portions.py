@@ -51,10 +51,10 @@ class CheckPortion:
     known: frozenset[FindingKey]
 
     def __call__(self, portion: Portion) -> Part:
-        from deltacli.validate.registry import BY_ID
+        from deltacli.validate.registry import BOOK
 
         tally = Tally(self.most, self.known)
-        rules = Rules([BY_ID[one] for one in self.rule_ids], tally)
+        rules = Rules([BOOK.by_id[one] for one in self.rule_ids], tally)
         for adds in portion.adds(tally.keeps):
             rules.apply(adds)
         return tally.part()

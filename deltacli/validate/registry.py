@@ -25,7 +25,7 @@ from deltacli.validate.rules import (
     widening,
 )
 
-FAMILIES: dict[str, str] = {
+_FAMILIES: dict[str, str] = {
     "LOG": "the files of the log",
     "JSN": "the lines of commits",
     "ACT": "actions",
@@ -55,7 +55,4 @@ _MODULES = (
     json_lines, log, mapping, metadata, partitions, properties, protocol, stats, storage, vectors,
     widening,
 )  # fmt: skip
-BOOK = RuleBook(FAMILIES, _MODULES)
-RULES = BOOK.rules
-BY_ID = BOOK.by_id
-chosen_rules = BOOK.chosen
+BOOK = RuleBook(_FAMILIES, _MODULES)

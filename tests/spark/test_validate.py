@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from deltacli.checking.model import Level
-from deltacli.validate.registry import RULES
+from deltacli.validate.registry import BOOK
 from tests.validate.bench import TWINS
 from tests.validate.test_rules import compare_twins
 
 pytestmark = pytest.mark.xdist_group("spark")
-ABOUT_ROWS = [one.id for one in RULES if one.id in TWINS and one.level is Level.DATA]
+ABOUT_ROWS = [one.id for one in BOOK.rules if one.id in TWINS and one.level is Level.DATA]
 
 
 @pytest.mark.parametrize("rule_id", ABOUT_ROWS)

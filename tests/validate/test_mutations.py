@@ -18,7 +18,7 @@ from deltacli.errors import DeltaCliError
 from deltacli.local.engine import LocalEngine
 from deltacli.storage.memory import MemoryStore
 from deltacli.validate.check import Means, Request, check_table
-from deltacli.validate.registry import BY_ID, chosen_rules
+from deltacli.validate.registry import BOOK
 from tests.builder import (
     NOW_MS,
     TableBuilder,
@@ -34,7 +34,7 @@ from tests.builder import (
 from tests.validate.twins_log import D1, deleted, kept, stats
 
 COUNT = int(os.environ.get("DELTACLI_MUTANTS", "400"))
-RULES = chosen_rules(Level.LOG)
+RULES = BOOK.chosen(Level.LOG)
 Files = dict[str, bytes]
 _FEATURES = ["deletionVectors", "domainMetadata", "v2Checkpoint"]
 _PROTOCOL = protocol(3, 7, ["deletionVectors", "v2Checkpoint"], _FEATURES)
@@ -229,7 +229,7 @@ def found_in(files: Files) -> set[str]:
     means = Means(LocalEngine, lambda: None, NOW_MS + 60_000)
     result = check_table(stored(files), Request(RULES), means)
     kinds = {Severity.ERROR, Severity.WARNING}
-    return {one for one in result.tally.counts if BY_ID[one].severity in kinds}
+    return {one for one in result.tally.counts if BOOK.by_id[one].severity in kinds}
 
 
 def test_the_log_is_sound_before_anything_goes_wrong() -> None:

@@ -283,7 +283,7 @@ def test_a_large_checkpoint_is_checked_by_two_processes_to_the_same_end(
     from deltacli.storage.memory import MemoryStore
     from deltacli.validate import portions
     from deltacli.validate.check import Means, Request, check_table
-    from deltacli.validate.registry import chosen_rules
+    from deltacli.validate.registry import BOOK
     from tests.builder import NOW_MS, metadata, parquet_rows, protocol
 
     files = [add(f"f{n}", rows=None if n % 3 else 9, size=-n) for n in range(5000)]
@@ -296,7 +296,7 @@ def test_a_large_checkpoint_is_checked_by_two_processes_to_the_same_end(
         monkeypatch.setattr("deltacli.validate.checkpoint_reading.ROWS", 700)
         store = MemoryStore()
         log.write(store)
-        request = Request(chosen_rules(Level.LOG))
+        request = Request(BOOK.chosen(Level.LOG))
         result = check_table(store, request, Means(LocalEngine, lambda: None, NOW_MS))
         found.append((result.tally.counts, [one.finding for one in result.tally.found()]))
     assert found[0] == found[1]

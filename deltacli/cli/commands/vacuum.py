@@ -108,7 +108,7 @@ def vacuum(
         str | None,
         typer.Option(
             "--prefix",
-            metavar="FOLDER",
+            metavar="PREFIX",
             help="Only this folder, named as on storage.",
             show_default=False,
         ),

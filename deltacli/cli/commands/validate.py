@@ -184,17 +184,12 @@ def _check_all(
 ) -> list[TableResult]:
     from dataclasses import replace
 
-    from deltacli.checking.model import Level
     from deltacli.operations.any_table import check_any_table
-    from deltacli.storage.patterns import DELTA, PAIMON, is_paimon_table
+    from deltacli.storage.patterns import DELTA, PAIMON
 
     means = _means(session)
 
     def check(store: LogStore, known: frozenset[FindingKey]) -> Checked:
-        if request.level is Level.DATA and not is_paimon_table(store):
-            from deltacli.spark.session import check_installed
-
-            check_installed()
         return check_any_table(store, replace(request, known=known), means)
 
     return check_each(session, patterns, (DELTA, PAIMON), known, check)

@@ -67,23 +67,25 @@ def column_names_differ(definition: Definition) -> Iterator[Finding]:
     """
     if definition.schema is None:
         return
-    for path, struct in _structs(definition.schema, ()):
-        counts = Counter(one.name.lower() for one in struct.fields)
+    for path, kind in _types(definition.schema):
+        fields = kind.fields if isinstance(kind, Struct) else ()
+        counts = Counter(one.name.lower() for one in fields)
         for name, count in counts.items():
             if count > 1:
                 yield definition.finding(f"{count} columns are called {dotted((*path, name))}")
 
 
-def _structs(kind: Any, path: Path) -> Iterator[tuple[Path, Struct]]:
+def _types(kind: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """A type and all within it, each with its path."""
+    yield path, kind
     if isinstance(kind, Struct):
-        yield path, kind
         for one in kind.fields:
-            yield from _structs(one.type, (*path, one.name))
+            yield from _types(one.type, (*path, one.name))
     elif isinstance(kind, Array):
-        yield from _structs(kind.element, (*path, "element"))
+        yield from _types(kind.element, (*path, "element"))
     elif isinstance(kind, Map):
-        yield from _structs(kind.key, (*path, "key"))
-        yield from _structs(kind.value, (*path, "value"))
+        yield from _types(kind.key, (*path, "key"))
+        yield from _types(kind.value, (*path, "value"))
 
 
 @rule("MET003", ERROR, "Partition columns are columns", of=Definition)
@@ -143,26 +145,14 @@ def types_are_known(definition: Definition) -> Iterator[Finding]:
     """
     if definition.schema is None:
         return
-    for path, name in _primitives(definition.schema, ()):
-        decimal = Primitive(name).decimal
+    primitives = (one for one in _types(definition.schema) if isinstance(one[1], Primitive))
+    for path, kind in primitives:
+        name, decimal = kind.name, kind.decimal
         if decimal is not None:
             if not 1 <= decimal[0] <= 38 or not 0 <= decimal[1] <= decimal[0]:
                 yield definition.finding(f"{dotted(path)} is a {name}")
         elif name not in _TYPES and not _PARAMETRIC.fullmatch(name):
             yield definition.finding(f"{dotted(path)} is of the unknown type {name!r}")
-
-
-def _primitives(kind: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(kind, Struct):
-        for one in kind.fields:
-            yield from _primitives(one.type, (*path, one.name))
-    elif isinstance(kind, Array):
-        yield from _primitives(kind.element, (*path, "element"))
-    elif isinstance(kind, Map):
-        yield from _primitives(kind.key, (*path, "key"))
-        yield from _primitives(kind.value, (*path, "value"))
-    elif isinstance(kind, Primitive):
-        yield path, kind.name
 
 
 @rule("MET007", ERROR, "Fields are complete", of=Definition)
@@ -334,25 +324,21 @@ def clustering_columns_are_columns(definition: Definition) -> Iterator[Finding]:
     if definition.schema is None:
         return
     for path in definition.clustering or ():
-        if _field_at(definition, path) is None:
+        if not _along(definition, path):
             yield Finding(f"the clustering column {dotted(path)} is not in the schema")
 
 
-def _field_at(definition: Definition, path: Path) -> Field | None:
+def _along(definition: Definition, path: Path) -> list[Field]:
+    """The fields on a path of physical names; none if it leads nowhere."""
     kind: Any = definition.schema
-    found: Field | None = None
+    found: list[Field] = []
     for step in path:
-        found = next(
-            (
-                one
-                for one in (kind.fields if isinstance(kind, Struct) else ())
-                if (one.physical_name if definition.is_mapped else one.name) == step
-            ),
-            None,
-        )
-        if found is None:
-            return None
-        kind = found.type
+        inner = kind.fields if isinstance(kind, Struct) else ()
+        names = {one.physical_name if definition.is_mapped else one.name: one for one in inner}
+        if step not in names:
+            return []
+        found.append(names[step])
+        kind = names[step].type
     return found
 
 
@@ -374,25 +360,12 @@ def clustering_columns_have_statistics(definition: Definition) -> Iterator[Findi
     )
     have = set(_leaf_names(indexed, ()))
     for path in definition.clustering:
-        one = _field_at(definition, path)
-        if one is None or not has_min_max(one.type):
+        fields = _along(definition, path)
+        if not fields or not has_min_max(fields[-1].type):
             continue
-        names = tuple(_physical(schema, path, definition))
-        if names not in have:
+        # `indexed_columns` has physical names whether they count or not.
+        if tuple(one.physical_name for one in fields) not in have:
             yield Finding(f"no statistics are collected for the clustering column {dotted(path)}")
-
-
-def _physical(schema: Struct, path: Path, definition: Definition) -> Iterator[str]:
-    """`indexed_columns` has physical names whether they count or not."""
-    kind: Any = schema
-    for step in path:
-        one = next(
-            each
-            for each in kind.fields
-            if (each.physical_name if definition.is_mapped else each.name) == step
-        )
-        yield one.physical_name
-        kind = one.type
 
 
 def _leaf_names(struct: Struct, above: Path) -> Iterator[Path]:
