@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -23,3 +24,11 @@ def answers(path: str) -> Any:
 def names(folder: str) -> list[str]:
     place = RECORDED / folder
     return sorted(one.name for one in place.iterdir() if one.is_dir()) if place.is_dir() else []
+
+
+def copied(folder: str, target: Path) -> Path:
+    """A copy of a recorded folder that may be written to."""
+    shutil.copytree(RECORDED / folder, target)
+    for one in [target, *target.rglob("*")]:
+        one.chmod(0o755 if one.is_dir() else 0o644)
+    return target

@@ -18,7 +18,7 @@ from deltacli.paimon.types import BadType, sql_text
 from deltacli.storage.local import LocalStore
 from tests.conftest import Result
 from tests.paimon.builder import parse_sql
-from tests.paimon.recorded import RECORDED, answers, names, needs_recorded
+from tests.paimon.recorded import RECORDED, answers, copied, names, needs_recorded
 
 pytestmark = needs_recorded
 Deltacli = Callable[..., Result]
@@ -31,14 +31,6 @@ MAPPINGS = answers("cases/mapping_cases.json")
 # Where we do something else than Java, as the recommendations with the cases ask for.
 REFUSED_BY_US = {"add nested in map key", "null map key", "opt path"}
 NOTHING_NEW = {"type bool->bool", "opt primary-key same", "empty changes", "null nested"}
-
-
-def copied(place: Path, tmp_path: Path) -> Path:
-    target = tmp_path / "table"
-    shutil.copytree(place, target)
-    for one in [target, *target.rglob("*")]:
-        one.chmod(0o755 if one.is_dir() else 0o644)
-    return target
 
 
 def verdict(result: Result) -> str:
@@ -112,7 +104,7 @@ def test_expire_deletes_the_recorded_versions(
     place = RECORDED / "tables" / name
     expected = json.loads((place / "expected.json").read_bytes())
     for branch, answer in expected["branches"].items():
-        table = copied(place / "table", tmp_path / branch)
+        table = copied(f"tables/{name}/table", tmp_path / branch)
         own = ("paimon", "expire", table, "--branch", branch, "--older-than", "0s")
         planned = deltacli(*own, "--dry-run", "-o", "json").json
         assert [one["id"] for one in planned["files"]] == answer["may_delete"]
@@ -132,7 +124,7 @@ def test_expire_deletes_the_recorded_versions(
 def test_a_damaged_table_is_found_and_nothing_goes(
     name: str, tmp_path: Path, deltacli: Deltacli
 ) -> None:
-    table = copied(RECORDED / "damaged" / name / "table", tmp_path)
+    table = copied(f"damaged/{name}/table", tmp_path / "table")
     before = {one: one.read_bytes() for one in table.rglob("*") if one.is_file()}
     assert deltacli("paimon", "validate", table).code == 1
     found = deltacli("paimon", "expire", table, "--older-than", "0s", "--yes")

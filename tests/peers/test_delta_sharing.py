@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.peers.process import PeerError, peer
 from tests.sharing.serving import Server, one_share, serving, shared
 from tests.sharing.shapes import check
 from tests.test_golden import GOLDEN, expectations
@@ -28,39 +29,18 @@ NOT_FOR_PYTHON = {"typeWidening", "typeWidening-preview", "variantType", "varian
 Ask = Callable[..., Any]
 
 
-class ClientError(Exception):
-    """What the client raised."""
-
-
 @pytest.fixture(scope="session")
 def client() -> Iterator[Ask]:
     python = HOME / "bin/python"
     if not python.exists():
         pytest.skip(f"no client: .ci/delta-sharing/install {HOME} puts one there")
-    environment = {**os.environ, "NO_PROXY": "127.0.0.1", "PYTHONPATH": ""}
-    process = subprocess.Popen(
-        [python, ROOT / "tests/peers/sharing_peer.py"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment,
-    )
+    with peer([python, ROOT / "tests/peers/sharing_peer.py"], PYTHONPATH="") as ask:
 
-    def ask(do: str, profile: Path, table: str = "", **options: Any) -> Any:
-        job = {"do": do, "profile": str(profile), "table": f"share.schema.{table}"}
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(json.dumps({**job, "options": options}) + "\n")
-        process.stdin.flush()
-        answer = json.loads(process.stdout.readline())
-        if "error" in answer:
-            raise ClientError(answer["error"])
-        return answer["found"]
+        def do(what: str, profile: Path, table: str = "", **options: Any) -> Any:
+            job = {"do": what, "profile": str(profile), "table": f"share.schema.{table}"}
+            return ask({**job, "options": options})["found"]
 
-    yield ask
-    process.stdin and process.stdin.close()
-    process.wait(30)
+        yield do
 
 
 def frame(first: int, count: int, note: str | None = "x") -> Any:
@@ -191,9 +171,9 @@ def test_hints_and_limits_lose_no_rows(client: Ask, profile: Path, in_delta: boo
     "options", [{"version": 99}, {"timestamp": "2000-01-01T00:00:00Z"}, {"timestamp": "soon"}]
 )
 def test_what_cannot_be_is_told_at_once(client: Ask, profile: Path, options: Any) -> None:
-    with pytest.raises(ClientError, match="400"):
+    with pytest.raises(PeerError, match="400"):
         client("rows", profile, "t", **options)
-    with pytest.raises(ClientError, match="404"):
+    with pytest.raises(PeerError, match="404"):
         client("rows", profile, "nobody")
 
 
@@ -216,7 +196,7 @@ def test_tables_of_every_kind(client: Ask, tmp_path: Path) -> None:
                     )
                 try:
                     found = client("count", profile, name, use_delta_format=in_delta)
-                except ClientError as error:
+                except PeerError as error:
                     found = str(error)
                 if told.status != 200 or needs & NOT_FOR_PYTHON:
                     is_right = "400 Client Error" in str(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.peers.process import peer
 from tests.sharing.living import LivingTable, Row, replayed
 from tests.sharing.serving import Server, one_share, serving, shared
 
@@ -29,30 +29,13 @@ def ask() -> Iterator[Ask]:
         pytest.skip(f"no connector in {PEER}: .ci/delta-sharing-spark/install may put it there")
     command = [SPARK / "bin/python", ROOT / "tests/peers/spark_peer.py",
                f"{SPARK / 'jars'}:{PEER / 'jars'}"]  # fmt: skip
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "NO_PROXY": "127.0.0.1"},
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    while process.stdout.readline().strip() != "ready":
-        assert process.poll() is None, "Spark did not start"
+    with peer(command, says_ready=True) as told:
 
-    def do(op: str, path: str, *, folder: Path | None = None, **options: Any) -> Any:
-        job = {"op": op, "path": path, "folder": str(folder), "options": options}
-        process.stdin.write(json.dumps(job) + "\n")  # type: ignore[union-attr]
-        process.stdin.flush()  # type: ignore[union-attr]
-        answer = json.loads(process.stdout.readline())  # type: ignore[union-attr]
-        assert "error" not in answer, answer
-        return [json.loads(line) for line in answer]
+        def do(op: str, path: str, *, folder: Path | None = None, **options: Any) -> Any:
+            job = {"op": op, "path": path, "folder": str(folder), "options": options}
+            return [json.loads(line) for line in told(job)]
 
-    yield do
-    process.kill()
-    process.wait()
+        yield do
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +20,7 @@ from deltacli.operations.checkpoint import apply_checkpoint, plan_checkpoint
 from deltacli.storage.local import LocalStore
 from tests.conftest import ROOT, Result
 from tests.operations.test_checkpoint import drop_older_than
+from tests.peers.process import peer
 from tests.test_golden import GOLDEN, expectations
 
 PEER = Path(os.environ.get("DELTACLI_SPARK_PEER", ROOT / ".ci" / ".spark"))
@@ -45,31 +45,9 @@ SOME = (
 def ask() -> Iterator[Ask]:
     if not (PEER / "bin" / "python").exists() or not list(PEER.glob("jars/*.jar")):
         pytest.skip(f"no Delta Spark in {PEER}: .ci/delta-spark/install puts it there")
-    process = subprocess.Popen(
-        [PEER / "bin" / "python", ROOT / "tests/peers/spark_peer.py", PEER / "jars"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    while process.stdout.readline().strip() != "ready":
-        assert process.poll() is None, "Delta Spark did not start"
-
-    def do(op: str, **job: Any) -> Any:
-        process.stdin.write(json.dumps({"op": op, **job}) + "\n")  # type: ignore[union-attr]
-        process.stdin.flush()  # type: ignore[union-attr]
-        while True:
-            line = process.stdout.readline()  # type: ignore[union-attr]
-            assert line, "Delta Spark is gone"
-            # Its vacuum talks on the same stream.
-            if not line.startswith("Deleted "):
-                return json.loads(line)
-
-    yield do
-    process.kill()
-    process.wait()
+    command = [PEER / "bin" / "python", ROOT / "tests/peers/spark_peer.py", PEER / "jars"]
+    with peer(command, says_ready=True) as told:
+        yield lambda op, **job: told({"op": op, **job})
 
 
 def tables() -> list[str]:

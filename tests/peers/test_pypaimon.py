@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,8 @@ from deltacli.paimon.references import ReferenceScan
 from deltacli.paimon.table import list_schemas, open_branch
 from deltacli.storage.local import LocalStore
 from tests.conftest import ROOT, Result
-from tests.paimon.recorded import RECORDED, names, needs_recorded
+from tests.paimon.recorded import copied, names, needs_recorded
+from tests.peers.process import PeerError, peer
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("pypaimon")]
 
@@ -26,38 +25,18 @@ Ask = Callable[..., Any]
 Deltacli = Callable[..., Result]
 
 
-class PeerError(Exception):
-    """What pypaimon raised."""
-
-
 @pytest.fixture(scope="module")
 def pypaimon() -> Iterator[Ask]:
     python = HOME / "bin/python"
     if not python.exists():
         pytest.skip(f"no pypaimon: .ci/paimon/install {HOME} puts one there")
-    process = subprocess.Popen(
-        [python, ROOT / "tests/peers/paimon_peer.py"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "PYTHONPATH": ""},
-    )
+    command = [python, ROOT / "tests/peers/paimon_peer.py"]
+    with peer(command, PYTHONPATH="") as ask:
 
-    def ask(do: str, warehouse: Path, table: str = "t", **job: Any) -> Any:
-        assert process.stdin
-        assert process.stdout
-        body = {"do": do, "warehouse": str(warehouse), "table": table, **job}
-        process.stdin.write(json.dumps(body) + "\n")
-        process.stdin.flush()
-        answer = json.loads(process.stdout.readline())
-        if "error" in answer:
-            raise PeerError(answer["error"])
-        return answer["ok"]
+        def do(what: str, warehouse: Path, table: str = "t", **job: Any) -> Any:
+            return ask({"do": what, "warehouse": str(warehouse), "table": table, **job})["ok"]
 
-    yield ask
-    process.stdin and process.stdin.close()
-    process.wait(30)
+        yield do
 
 
 def place(warehouse: Path, table: str = "t") -> Path:
@@ -69,10 +48,7 @@ def place(warehouse: Path, table: str = "t") -> Path:
 def test_rows_of_recorded_tables_stay_the_same(
     name: str, tmp_path: Path, pypaimon: Ask, deltacli: Deltacli
 ) -> None:
-    table = place(tmp_path)
-    shutil.copytree(RECORDED / "tables" / name / "table", table)
-    for one in [table, *table.rglob("*")]:
-        one.chmod(0o755 if one.is_dir() else 0o644)
+    table = copied(f"tables/{name}/table", place(tmp_path))
     before = pypaimon("rows", tmp_path)
     assert before
     gone = deltacli("paimon", "expire", table, "--older-than", "0s", "--yes", "-o", "json")
