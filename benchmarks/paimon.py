@@ -13,16 +13,13 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import random
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from processes import measure, row
 
 LOOP = """
 import fastavro, glob, json, os
@@ -91,16 +88,7 @@ def make_table(root: Path, schemas: int, manifests: int, entries: int) -> None:
     table.put("snapshot/LATEST", "10")
 
 
-def measure(command: Sequence[str]) -> tuple[float, float]:
-    """Seconds and MB of a process."""
-    began = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    assert status == 0, command
-    return time.monotonic() - began, usage.ru_maxrss / 1024
-
-
-def row(case: Case, warehouse: Path, options: argparse.Namespace) -> str:
+def compare(case: Case, warehouse: Path, options: argparse.Namespace) -> str:
     table = warehouse / "db.db/t"
     pairs = []
     for number in range(options.rounds):
@@ -114,14 +102,7 @@ def row(case: Case, warehouse: Path, options: argparse.Namespace) -> str:
                 measure([str(options.peer / "bin/python"), "-W", "ignore", "-c", code]),
             )
         )
-    (our_s, our_mb), (their_s, their_mb) = (
-        tuple(statistics.median(pair[side][figure] for pair in pairs) for figure in (0, 1))
-        for side in (0, 1)
-    )
-    return (
-        f"| {case.name} | {our_s:.2f} s, {our_mb:.0f} MB | {their_s:.2f} s, {their_mb:.0f} MB "
-        f"| {our_s / their_s:.2f} | {our_mb / their_mb:.2f} |"
-    )
+    return row(case.name, pairs)
 
 
 def main() -> None:
@@ -143,7 +124,7 @@ def main() -> None:
         print("| job | deltacli | pypaimon | time | memory |")
         print("| --- | --- | --- | --- | --- |")
         for case in CASES:
-            print(row(case, Path(folder), options), flush=True)
+            print(compare(case, Path(folder), options), flush=True)
 
 
 if __name__ == "__main__":

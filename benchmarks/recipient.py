@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,6 +22,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from processes import Run, measure, row
 
 START = "import delta_sharing; A = {address!r}; "
 
@@ -127,17 +127,11 @@ def serving(tables: Path, profile: Path) -> Iterator[str]:
         process.wait()
 
 
-def measure(command: Sequence[str], out: Path) -> tuple[float, float]:
-    """Seconds and MB of a process."""
+def measure_fresh(command: Sequence[str], out: Path) -> Run:
+    """Measure a process that makes a new file or folder."""
     shutil.rmtree(out, ignore_errors=True)
     out.unlink(missing_ok=True)
-    began = time.monotonic()
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, env={**os.environ, "NO_PROXY": "127.0.0.1"}
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    assert status == 0, command
-    return time.monotonic() - began, usage.ru_maxrss / 1024
+    return measure(command)
 
 
 def main() -> None:
@@ -164,24 +158,17 @@ def main() -> None:
             print("| --- | --- | --- | --- | --- |")
             for case in CASES:
                 if (tables / case.table).exists():
-                    print(row(case, prefix + case.table, out, options), flush=True)
+                    print(compare(case, prefix + case.table, out, options), flush=True)
 
 
-def row(case: Case, address: str, out: Path, options: argparse.Namespace) -> str:
+def compare(case: Case, address: str, out: Path, options: argparse.Namespace) -> str:
     ours = [sys.executable, "-m", "deltacli", "share",
             *(one.replace("A", address) if one == "A" else str(out) if one == "O" else one
               for one in case.ours)]  # fmt: skip
     code = START.format(address=address) + case.theirs.replace("'O", f"'{out}")
     theirs = [str(options.peer / "bin/python"), "-W", "ignore", "-c", code]
-    pairs = [(measure(ours, out), measure(theirs, out)) for _ in range(options.rounds)]
-    (our_s, our_mb), (their_s, their_mb) = (
-        tuple(statistics.median(pair[side][figure] for pair in pairs) for figure in (0, 1))
-        for side in (0, 1)
-    )
-    return (
-        f"| {case.name} | {our_s:.2f} s, {our_mb:.0f} MB | {their_s:.2f} s, {their_mb:.0f} MB "
-        f"| {our_s / their_s:.2f} | {our_mb / their_mb:.2f} |"
-    )
+    pairs = [(measure_fresh(ours, out), measure_fresh(theirs, out)) for _ in range(options.rounds)]
+    return row(case.name, pairs)
 
 
 if __name__ == "__main__":

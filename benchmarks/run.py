@@ -14,13 +14,13 @@ import json
 import os
 import re
 import shutil
-import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from processes import Run, measure, median
 
 HERE = Path(__file__).resolve().parent
 GENERATOR = HERE.parent.parent / "shared" / "bench" / "gen_tables.py"
@@ -138,24 +138,6 @@ START = (
 START_GOAL = (0.15, 60.0)
 
 
-@dataclass(frozen=True)
-class Run:
-    seconds: float
-    megabytes: float
-
-
-def measure(command: Sequence[str]) -> Run:
-    """Wall time and peak memory of a whole process."""
-    begin = time.perf_counter()
-    with open(os.devnull, "wb") as nowhere:
-        process = subprocess.Popen(command, stdout=nowhere, stderr=nowhere)
-        _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"exit code {process.returncode}: {' '.join(command)[:200]}")
-    return Run(time.perf_counter() - begin, usage.ru_maxrss / 1024)
-
-
 def measure_fresh(command: Sequence[str], table: Path, case: Case) -> Run:
     """Measure; a job that writes gets a copy of the log, or the whole table, in hard links."""
     if not case.writes:
@@ -168,13 +150,6 @@ def measure_fresh(command: Sequence[str], table: Path, case: Case) -> Run:
         return measure([part.replace(str(table), str(copy)) for part in command])
     finally:
         shutil.rmtree(copy)
-
-
-def median(runs: Sequence[Run]) -> Run:
-    return Run(
-        statistics.median(one.seconds for one in runs),
-        statistics.median(one.megabytes for one in runs),
-    )
 
 
 def build(names: set[str], folder: Path, python: str) -> None:
