@@ -373,7 +373,7 @@ _deltacli() {
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--branch --older-than --keep-last --keep-for-merges --dry-run --yes -y --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         "paimon convert")
-            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --branch --create --column-mapping --allow-lossy --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
+            if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--at --branch --create --column-mapping --allow-catalog-managed --allow-lossy --output -o --output-file --fields --tz --storage-option --quiet -q --verbose -v --debug --no-color --no-progress --help -h" -- "$cur"))
             else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi;;
         completion)
             if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "--output-file --debug --help -h" -- "$cur"))

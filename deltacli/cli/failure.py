@@ -18,13 +18,18 @@ def failure_text(error: DeltaCliError, *, as_json: bool) -> str:
             "message": error.message,
             "hint": error.hint,
             "exitCode": error.exit_code,
-            "location": error.location or error.table,
+            "location": _url(error.location or error.table),
         }
         return json_text.dump(body).decode("utf-8", "replace")
     if isinstance(error, Interrupted):
         return escaped(error.message)
     text = f"error: {escaped(_with_table(error))}"
     return f"{text}\nhint: {escaped(error.hint)}" if error.hint else text
+
+
+def _url(place: str | None) -> str | None:
+    """A place as results tell it; what is relative to a table stays so."""
+    return f"file://{place}" if place and place.startswith("/") else place
 
 
 def _with_table(error: DeltaCliError) -> str:

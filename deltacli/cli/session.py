@@ -253,10 +253,9 @@ class Session:
         fields = self.fields
         for one in reports if fields else ():
             rows = one.rows.fields if one.rows else ()
-            check_report_fields(fields or (), tuple(one.document.values), rows)
-        if fields and reports and all(name in reports[0].document.values for name in fields):
-            documents = [one.document.choose(fields) for one in reports]
-            reports = [Report(one, None, "") for one in documents]
+            check_report_fields(fields or (), one.fields, rows)
+        if fields and reports and set(fields) <= set(reports[0].fields):
+            reports = [one.choose(fields) for one in reports]
         with self._progress, self._sink() as write:
             if self.format is Format.TABLE:
                 for one in reports:

@@ -29,7 +29,7 @@ from deltacli.paimon.table import (
     read_schemas,
 )
 from deltacli.paimon.types import walk_fields
-from deltacli.paimon.writing import NOT_TAKEN, put_new, refusal, written
+from deltacli.paimon.writing import put_new, refusal, written
 from deltacli.storage.proofs import prove_put_if_absent
 
 _ATTEMPTS = 15
@@ -146,10 +146,10 @@ def plan_alter(branch: Branch, wish: Wish, now_ms: int) -> AlterPlan:
 
 
 def _check_ids(listing: SchemaListing, old: TableSchema, new: TableSchema) -> None:
-    """Raise Refused if columns share an id, or a new one would get what was another's before."""
+    """Raise CorruptLog if columns share an id, Refused if a new one would get another's."""
     for used_id, names in Schema("", old.id, old).ids.items():
         if len(names) > 1:
-            raise Refused(
+            raise CorruptLog(
                 f"{' and '.join(names)} have the same id {used_id}: values of one are read as "
                 "those of the other",
                 hint="restore the schema from a backup; no change can tell them apart",
@@ -185,7 +185,7 @@ def _check(branch: Branch, old: TableSchema, new: TableSchema) -> list[str]:
         elif is_new and one.rule.severity is Severity.WARNING:
             warnings.append(one.finding.message)
     if broken:
-        raise refusal(NOT_TAKEN, broken, branch.store.location)
+        raise refusal(broken, branch.store.location)
     return warnings
 
 

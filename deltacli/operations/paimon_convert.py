@@ -23,10 +23,10 @@ from deltacli.operations.records import Document
 from deltacli.paimon.check import findings_of
 from deltacli.paimon.from_delta import from_delta
 from deltacli.paimon.losses import Losses
-from deltacli.paimon.schema_file import TableSchema, schema_tree
+from deltacli.paimon.schema_file import NEWEST_VERSION, TableSchema, schema_tree
 from deltacli.paimon.table import SchemaListing, is_listed, load_schema, read_schemas
 from deltacli.paimon.to_delta import DeltaTable, to_delta
-from deltacli.paimon.writing import NOT_TAKEN, put_new, refusal, written
+from deltacli.paimon.writing import breakage, put_new, refusal, written
 from deltacli.storage import LogStore
 from deltacli.storage.proofs import prove_put_if_absent
 
@@ -61,7 +61,7 @@ def convert_delta(snapshot: Snapshot, *, allows_lossy: bool, now_ms: int) -> Con
     converted = from_delta(schema, snapshot.metadata, clustering, losses, now_ms)
     broken = [one for one in findings_of(converted) if one.rule.severity is Severity.ERROR]
     if broken:
-        raise refusal(NOT_TAKEN, broken, location)
+        raise refusal(broken, location)
     values = {
         "location": location,
         "from": "delta",
@@ -84,9 +84,11 @@ def convert_paimon(
     """Raises Refused for what Delta cannot hold."""
     schema = load_schema(listing, schema_id)
     losses = Losses(allows_lossy)
+    if schema.version > NEWEST_VERSION:
+        losses.add(None, f"what is new in the format {schema.version} of schema files")
     broken = [one for one in findings_of(schema) if one.rule.id in _BREAKS_DELTA]
     if broken:
-        raise refusal("the table is broken", broken, listing.branch.store.location)
+        raise breakage(broken, listing.branch.store.location)
     older: list[TableSchema] = []
     for entry, content in read_schemas(listing, schema.id):
         if isinstance(content, TableSchema):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from deltacli.delta import json_text
 from deltacli.errors import UsageError
 
 Row = Mapping[str, Any]
@@ -59,6 +60,19 @@ class Report:
     name: str
     lists_rows: bool = True
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of the whole; the rows are one of them."""
+        return (*self.document.values, *([self.name] if self.rows else []))
+
+    def choose(self, fields: Sequence[str]) -> Report:
+        """Only these fields of the whole."""
+        values = dict(self.document.values)
+        if self.rows and self.name in fields:
+            rows = plain_rows(self.rows.rows, self.rows.fields)
+            values[self.name] = [{name: row.get(name) for name in self.rows.fields} for row in rows]
+        return Report(replace(self.document, values=values).choose(fields), None, "")
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -73,6 +87,30 @@ class Listing:
     shown: tuple[str, ...]
     title: str = ""
     footer: tuple[str, ...] = ()
+
+
+def plain_rows(rows: Iterable[Row | Pending], names: Sequence[str]) -> Iterator[Row]:
+    """Rows one by one, with these fields at least."""
+    for item in rows:
+        if not isinstance(item, Pending):
+            yield item
+            continue
+        made = item.make()
+        if isinstance(made, Columns):
+            yield from _rows_of_columns(made, names)
+        else:
+            yield from made
+
+
+def _rows_of_columns(columns: Columns, names: Sequence[str]) -> Iterator[Row]:
+    texts = {name: columns.text[name].to_pylist() for name in names if name in columns.text}
+    jsons = {name: columns.json[name].to_pylist() for name in names if name in columns.json}
+    for position in range(columns.num_rows):
+        row = {name: column[position] for name, column in texts.items()}
+        for name, column in jsons.items():
+            text = column[position]
+            row[name] = None if text is None else json_text.load(text)
+        yield row
 
 
 def check_report_fields(

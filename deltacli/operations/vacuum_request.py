@@ -42,6 +42,8 @@ DOCUMENT_FIELDS = (
     "failures",
     "startVersion",
     "endVersion",
+    # The rows of the whole.
+    "files",
 )
 FILE_FIELDS = ("path", "sizeInBytes", "modificationTime", "reason")
 # Those of a file among the files of several tables.

@@ -5,23 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deltacli.checking.tally import Found
-from deltacli.errors import Conflict, Refused
+from deltacli.errors import Conflict, CorruptLog, Refused
 from deltacli.paimon.schema_file import BadSchema, TableSchema, schema_text
 from deltacli.storage import LogStore
 from deltacli.storage.proofs import put_own
 
-NOT_TAKEN = "Paimon would not take the result"
 
-
-def refusal(what: str, broken: Sequence[Found], location: str) -> Refused:
-    """The error for a schema that breaks rules; all that is broken is told at once."""
-    reasons = dict.fromkeys(one.finding.message for one in broken)
-    rules = dict.fromkeys(f"`deltacli validate --explain {one.rule.id}`" for one in broken)
+def refusal(broken: Sequence[Found], location: str) -> Refused:
+    """The error for a result that breaks Paimon's rules; all of them are told at once."""
     return Refused(
-        f"{what}: {'; '.join(reasons)}",
-        hint=f"{', '.join(rules)} tell{'s' if len(rules) == 1 else ''} more",
+        f"Paimon would not take the result: {_reasons(broken)}",
+        hint=_pages(broken),
         location=location,
     )
+
+
+def breakage(broken: Sequence[Found], location: str) -> CorruptLog:
+    """The error for a schema that was broken before."""
+    return CorruptLog(
+        f"the table is broken: {_reasons(broken)}", hint=_pages(broken), location=location
+    )
+
+
+def _reasons(broken: Sequence[Found]) -> str:
+    return "; ".join(dict.fromkeys(one.finding.message for one in broken))
+
+
+def _pages(broken: Sequence[Found]) -> str:
+    rules = dict.fromkeys(f"`deltacli validate --explain {one.rule.id}`" for one in broken)
+    return f"{', '.join(rules)} tell{'s' if len(rules) == 1 else ''} more"
 
 
 def written(schema: TableSchema, location: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from itertools import islice
 from typing import Any
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from deltacli.delta import json_text
 from deltacli.errors import UsageError
-from deltacli.operations.records import Columns, Document, Listing, Pending, Row
+from deltacli.operations.records import Document, Listing, plain_rows
 from deltacli.units import escaped, human_age, human_size, iso_time, parse_instant
 
 _ROWS_A_TABLE = 1000
@@ -93,7 +93,7 @@ def show_document(document: Document, people: People) -> None:
 
 def show_listing(listing: Listing, fields: Sequence[str] | None, people: People) -> None:
     names = fields or listing.shown
-    rows = _plain_rows(listing.rows, names)
+    rows = plain_rows(listing.rows, names)
     count = 0
     while block := list(islice(rows, _ROWS_A_TABLE)):
         count += len(block)
@@ -141,29 +141,6 @@ def _cut_to_fit(cells: list[list[Text]], names: Sequence[str], width: int) -> No
         left -= share + 2
         for line in cells:
             line[position].truncate(share, overflow="ellipsis")
-
-
-def _plain_rows(rows: Iterable[Row | Pending], names: Sequence[str]) -> Iterator[Row]:
-    for item in rows:
-        if not isinstance(item, Pending):
-            yield item
-            continue
-        made = item.make()
-        if isinstance(made, Columns):
-            yield from _rows_of_columns(made, names)
-        else:
-            yield from made
-
-
-def _rows_of_columns(columns: Columns, names: Sequence[str]) -> Iterator[Row]:
-    texts = {name: columns.text[name].to_pylist() for name in names if name in columns.text}
-    jsons = {name: columns.json[name].to_pylist() for name in names if name in columns.json}
-    for position in range(columns.num_rows):
-        row = {name: column[position] for name, column in texts.items()}
-        for name, column in jsons.items():
-            text = column[position]
-            row[name] = None if text is None else json_text.load(text)
-        yield row
 
 
 def _value_text(name: str, value: Any, people: People, *, short: bool = False) -> Text:

@@ -21,7 +21,12 @@ def prove_put_if_absent(store: LogStore, folder: str = "_delta_log") -> None:
     them would destroy other writers' commits.
     """
     probe = _probe(folder)
-    store.put_if_absent(probe, b"first")
+    try:
+        store.put_if_absent(probe, b"first")
+    except StorageError as error:
+        # It is the folder that cannot be written to.
+        error.message = error.message.replace(probe, folder)
+        raise
     try:
         store.put_if_absent(probe, b"second")
     except AlreadyExists:

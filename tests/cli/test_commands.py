@@ -11,11 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deltacli.operations.records import Listing
+from deltacli.render.table import People, show_listing
 from tests.builder import (
     TableBuilder,
     add,
@@ -459,6 +462,8 @@ def test_a_closed_pipe_ends_quietly(local_table: TableBuilder) -> None:
 
 SLOW = """
 import time, sys
+from deltacli.operations.records import Listing
+from deltacli.render.table import People, show_listing
 from deltacli.storage.local import LocalStore
 LocalStore.read = lambda self, path: (print("reading", flush=True), time.sleep(60))
 from deltacli.cli.app import run
@@ -532,8 +537,32 @@ def test_an_error_names_the_table_once(deltacli: Cli, orders: Path) -> None:
     for arguments in (("snapshot", orders, "--at", "99"), ("head", orders, "--at", "99")):
         error = deltacli(*arguments).stderr.splitlines()[0]
         assert error.count(str(orders)) == 1
+    # What is wrong is the command line, not the table.
+    error = deltacli("snapshot", orders, "--fields", "nope").stderr.splitlines()[0]
+    assert error.startswith("error: there is no field 'nope'")
+    assert str(orders) not in error
     log = orders / "_delta_log"
     (log / f"{1:020}.json").write_text("{")
     error = deltacli("history", orders, "-o", "table").stderr + deltacli("snapshot", orders).stderr
     assert str(orders) in error
-    assert str(orders) not in deltacli("snapshot", orders, "--at", "1", "--nope").stderr
+
+
+def test_a_table_of_a_relative_name_is_told_as_it_was_written(
+    deltacli: Cli, orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(orders.parent)
+    error = deltacli("snapshot", "./table", "--at", "99").stderr.splitlines()[0]
+    assert error == "error: version 99 does not exist: the newest is 2 (./table)"
+    error = deltacli("snapshot", "./nope").stderr.splitlines()[0]
+    assert error == f"error: not a Delta table: file://{orders.parent}/nope does not exist"
+
+
+def test_columns_of_zeros_are_shown_and_empty_ones_are_not() -> None:
+    rows = [{"zero": 0, "no": None, "none": [], "loss": [{"column": "a", "loss": "its length"}]}]
+    names = tuple(rows[0])
+    file = io.StringIO()
+    people = People(file, zone=UTC, now_ms=0, color=False)
+    show_listing(Listing(rows, names, names), None, people)
+    title, line = file.getvalue().splitlines()
+    assert title.split() == ["zero", "loss"]
+    assert line.split() == ["0", "a:", "its", "length"]

@@ -130,7 +130,7 @@ def test_columns_with_one_id_are_not_built_upon(tmp_path: Path, deltacli: Deltac
     table = PaimonTable(tmp_path / "table")
     table.add_schema(schema(fields=[column(0, "a", "INT"), column(0, "b", "STRING")]))
     found = deltacli("paimon", "alter", table.root, "comment a 'x'", "--yes")
-    assert found.code == 4
+    assert found.code == 5
     assert "a and b have the same id 0" in found.stderr
     assert table.schema_ids == [0]
 
@@ -215,3 +215,117 @@ def test_a_baseline_holds_what_repeats(deltacli: Deltacli, tmp_path: Path) -> No
     assert "PMT001" not in [one["rule"] for one in found.rows]
     both = ("--baseline", known, "--write-baseline", known)
     assert deltacli("validate", table.root, *both).code == 2
+
+
+def test_rows_are_a_field_of_the_whole(table: PaimonTable, deltacli: Deltacli) -> None:
+    alter = ("paimon", "alter", table.root, "add column n INT")
+    expire = ("paimon", "expire", table.root, "--older-than", "0s")
+    for own, name in ((alter, "changes"), (expire, "files")):
+        planned = deltacli(*own, "--dry-run", "--fields", f"dryRun,{name}", "-o", "json").json
+        done = deltacli(*own, "--yes", "--fields", f"dryRun,{name}", "-o", "json").json
+        assert planned == {**done, "dryRun": True}
+        assert done[name]
+    found = deltacli(*expire, "--yes", "--fields", "numDeleted,files", "-q")
+    assert (found.code, found.stdout) == (0, "numDeleted\t0\nfiles\t[]\n")
+
+
+def test_what_can_be_lost_is_told_on_a_pipe_too(table: PaimonTable, deltacli: Deltacli) -> None:
+    own = ("paimon", "alter", table.root, "alter type k INT NOT NULL", "--filesystem-catalog")
+    found = deltacli(*own, "--allow-lossy", "--dry-run")
+    assert "warning: values can be lost: k: BIGINT" in found.stderr
+    for more, warns in ((), True), (("--filesystem-catalog",), False):
+        found = deltacli("paimon", "alter", table.root, "add column n INT", "--dry-run", *more)
+        assert ("metastore" in found.stderr) == warns
+
+
+def test_a_newer_format_is_told(tmp_path: Path, deltacli: Deltacli) -> None:
+    table = PaimonTable(tmp_path / "table")
+    table.add_schema(schema(version=9))
+    assert "format 9" in deltacli("paimon", "show", table.root).stderr
+    found = deltacli("paimon", "convert", table.root, "-o", "json")
+    assert any("format 9" in one["loss"] for one in found.json["losses"])
+
+
+def test_a_list_without_needs_reads_no_manifest(table: PaimonTable, deltacli: Deltacli) -> None:
+    for one in (table.root / "manifest").iterdir():
+        one.write_bytes(b"")
+    assert deltacli("paimon", "list", table.root).stderr.startswith("warning: what needs a version")
+    assert deltacli("paimon", "list", table.root, "--fields", "id,changes").stderr == ""
+
+
+def test_a_file_of_another_id_is_told(tmp_path: Path, deltacli: Deltacli) -> None:
+    table = PaimonTable(tmp_path / "table")
+    table.put("schema/schema-4", schema(7))
+    assert "has the id 7" in deltacli("paimon", "show", table.root).stderr
+
+
+def test_versions_in_names_are_those_of_delta(table: PaimonTable, deltacli: Deltacli) -> None:
+    for command in ("list", "show", "expire", "convert"):
+        found = deltacli("paimon", command, f"{table.root}@v1")
+        assert (found.code, "--at" in found.stderr) == (2, True)
+    found = deltacli("paimon", "convert", ROOT / "examples/orders", "--column-mapping", "id")
+    assert (found.code, "--column-mapping" in found.stderr) == (2, True)
+
+
+def test_a_branch_without_a_schema_is_told(table: PaimonTable, deltacli: Deltacli) -> None:
+    table.put("branch/branch-b/snapshot/LATEST", "1")
+    (one,) = deltacli("paimon", "validate", table.root, "-o", "json").json["tables"]
+    assert one["notes"] == ["branch b has no schema"]
+
+
+@pytest.mark.parametrize("command", [("validate",), ("paimon", "validate")])
+def test_both_commands_keep_the_same_promises(
+    command: tuple[str, ...], tmp_path: Path, deltacli: Deltacli
+) -> None:
+    table = PaimonTable(tmp_path / "table")
+    keys = [column(one, f"m{one}", {"type": "MAP", "key": "INT", "value": "INT"}) for one in (0, 1)]
+    table.add_schema(schema(fields=keys))
+    own = (*command, table.root, "-o", "json")
+    assert deltacli(*own).code == 1
+    assert deltacli(*own, "--fail-on", "never").code == 0
+    (one,) = deltacli(*own, "--max-findings", "1").json["tables"]
+    assert (len(one["findings"]), one["summary"]["byRule"]) == (1, {"PMT001": 2})
+    (one,) = deltacli(*own, "--max-findings", "0").json["tables"]
+    assert len(one["findings"]) == 2
+    known = tmp_path / "known.json"
+    assert deltacli("validate", table.root, "--write-baseline", known).code == 0
+    assert deltacli(*own, "--baseline", known).code == 0
+    # A table that is not there shows what is looked at first.
+    for wish in (("--fields", "nope"), ("--output-file", tmp_path / "no/x")):
+        found = deltacli(*command, tmp_path / "nope", *wish)
+        assert found.code in (2, 7)
+        assert "does not exist" not in found.stderr
+    found = deltacli(*command, table.root, "--select", "XYZ")
+    rule = found.stderr.split("such as ")[1].split(",")[0]
+    assert deltacli(*command, table.root, "--select", rule).code in (0, 1)
+
+
+@pytest.mark.parametrize(
+    "place", ["schema/schema-2", "snapshot/new", "branch/branch-b/schema/schema-9"]
+)
+def test_results_do_not_go_into_a_tables_own_files(
+    place: str, table: PaimonTable, deltacli: Deltacli
+) -> None:
+    target = table.put(place, "{}") if "branch" in place else table.root / place
+    before = target.read_bytes() if target.exists() else None
+    for command in (("paimon", "list"), ("paimon", "validate"), ("validate",)):
+        found = deltacli(*command, table.root, "--output-file", target)
+        assert (found.code, "own files" in found.stderr) == (2, True)
+    found = deltacli("validate", table.root, "--write-baseline", target)
+    assert found.code == 2
+    assert (target.read_bytes() if target.exists() else None) == before
+
+
+def test_an_error_is_about_the_table_that_is_wrong(
+    table: PaimonTable, deltacli: Deltacli, tmp_path: Path
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/x").write_text("")
+    found = deltacli("paimon", "convert", table.root, "--create", tmp_path / "full")
+    assert str(table.root) not in found.stderr
+    found = deltacli("validate", f"{tmp_path}/q*")
+    assert found.stderr.splitlines()[0].count("q*") == 1
+    (table.root / "snapshot/snapshot-1").write_text("{")
+    found = deltacli("paimon", "expire", table.root, "-o", "json", "--yes")
+    told = json.loads(found.stderr.splitlines()[-1])
+    assert told["location"] == f"file://{table.root}/snapshot/snapshot-1"

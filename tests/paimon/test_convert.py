@@ -317,7 +317,8 @@ def test_broken_tables_make_no_delta_tables(
     table = PaimonTable(tmp_path / "table")
     table.add_schema(schema(**members))
     found = deltacli("paimon", "convert", table.root, "--create", tmp_path / "new")
-    assert found.code == 4
+    # Those without a column for rows are sound, and nothing for Delta.
+    assert found.code == (4 if "column" in message else 5)
     assert message in found.stderr
     assert not (tmp_path / "new").exists()
 

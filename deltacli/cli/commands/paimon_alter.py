@@ -67,6 +67,7 @@ def paimon_alter(
     if not plan.changes_anything:
         session.note("nothing is different: no version is written")
     else:
+        session.warn([f"values can be lost: {one}" for one in plan.losses])
         session.warn(plan.warnings)
     if dry_run or not plan.changes_anything:
         session.show_reports([plan.report(is_dry_run=dry_run)])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options import CommonOptions
+from deltacli.cli.options import AllowCatalogOpt, CommonOptions
 from deltacli.cli.paimon import BranchOpt, schema_id, version_in_name
 from deltacli.cli.session import Session, one_version
 from deltacli.delta.column_mapping import ColumnMapping
@@ -52,11 +52,15 @@ def paimon_convert(
         ),
     ] = None,
     column_mapping: Annotated[
-        ColumnMapping,
+        ColumnMapping | None,
         typer.Option(
-            "--column-mapping", help="How Delta finds columns; without it, ids are not kept."
+            "--column-mapping",
+            help="How a new Delta table finds columns: by name if nothing is said; none keeps no "
+            "ids.",
+            show_default=False,
         ),
-    ] = ColumnMapping.NAME,
+    ] = None,
+    allow_catalog_managed: AllowCatalogOpt = False,
     allow_lossy: Annotated[
         bool,
         typer.Option(
@@ -73,7 +77,9 @@ def paimon_convert(
     session = Session(options)
     if create is not None and not create:
         raise UsageError("--create names no folder", hint="name one that is still to be made")
-    conversion = _convert(session, table, at, branch, column_mapping, allow_lossy)
+    conversion = _convert(
+        session, table, at, branch, column_mapping, allow_lossy, allow_catalog_managed
+    )
     if create is not None:
         from deltacli.operations.paimon_convert import create_table
 
@@ -90,8 +96,9 @@ def _convert(
     table: str,
     at: str | None,
     branch: str | None,
-    mapping: ColumnMapping,
+    mapping: ColumnMapping | None,
     allows_lossy: bool,
+    allows_catalog: bool,
 ) -> Conversion:
     from deltacli.operations.paimon_convert import convert_delta, convert_paimon
     from deltacli.paimon.table import list_schemas, open_branch
@@ -103,12 +110,20 @@ def _convert(
             raise version_in_name(table)
         listing = list_schemas(open_branch(store, branch))
         return convert_paimon(
-            listing, schema_id(at), mapping, allows_lossy=allows_lossy, now_ms=session.now_ms
+            listing,
+            schema_id(at),
+            mapping or ColumnMapping.NAME,
+            allows_lossy=allows_lossy,
+            now_ms=session.now_ms,
         )
     if branch is not None:
         raise UsageError("--branch is one of a Paimon table", hint="leave it out")
+    if mapping is not None:
+        raise UsageError("--column-mapping is about a new Delta table", hint="leave it out")
     try:
-        snapshot = session.load(store, one_version(table, version, at))
+        snapshot = session.load(
+            store, one_version(table, version, at), allow_catalog_managed=allows_catalog
+        )
     except NotFound:
         if bears(store, DELTA) or not is_there(store):
             raise

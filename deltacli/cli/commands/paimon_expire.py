@@ -66,10 +66,10 @@ def paimon_expire(
     for scan in plan.scans:
         session.explain(f"branch {scan.branch.name}: {scan.found.summary}")
     session.warn(plan.warnings)
-    if dry_run or not plan.expired:
-        session.show_reports([plan.report(is_dry_run=dry_run)])
+    if dry_run:
+        session.show_reports([plan.report(is_dry_run=True)])
         return
-    if not session.confirm(
+    if plan.expired and not session.confirm(
         plan.document(), plan.question, yes=yes, more=RESULT_FIELDS, rows=EXPIRE_FIELDS
     ):
         return

@@ -30,6 +30,7 @@ def paimon_show(
     and `file.format` is orc. What the file itself says is in optionsInFile.
     """
     from deltacli.operations.paimon_describe import describe_version
+    from deltacli.paimon.schema_file import NEWEST_VERSION
     from deltacli.paimon.table import load_schema
 
     session = Session(options)
@@ -39,4 +40,6 @@ def paimon_show(
     name = listing.newest if asked is None else asked
     if schema.id != name:
         session.warn([f"the file of schema {name} has the id {schema.id}"])
+    if schema.version > NEWEST_VERSION:
+        session.warn([f"the format {schema.version} is newer than deltacli: there may be more"])
     session.show(describe_version(listing.branch, schema))

@@ -297,7 +297,11 @@ def _vacuum_one(
     if plan.deletes_anything:
         _refuse_large(plan, wish)
         if not session.confirm(
-            report.document, plan.question, yes=wish.yes, more=DOCUMENT_FIELDS, rows=ROW_FIELDS
+            report.document,
+            plan.question,
+            yes=wish.yes,
+            more=DOCUMENT_FIELDS,
+            rows=ROW_FIELDS,
         ):
             return None, None
     from deltacli.operations.vacuum_apply import apply_vacuum
