@@ -177,23 +177,16 @@ def open_branch(store: LogStore, name: str | None = None) -> Branch:
     return Branch(store, name)
 
 
-def _versions(branch: Branch) -> tuple[list[SchemaEntry], list[str]]:
-    """The schema files of a branch, and the names that are none."""
-    entries, ignored = [], []
-    for entry in branch.entries("schema"):
-        match = _VERSION.fullmatch(entry.name)
-        if match and not entry.is_folder:
-            number = int(match[1])
-            path = branch.schema_path(number)
-            entries.append(SchemaEntry(number, path, entry.size, entry.modified_ms))
-        else:
-            ignored.append(entry.name)
-    return entries, ignored
+def _schema_id(entry: Entry) -> int | None:
+    """The version that a file of the folder is; None for other files."""
+    match = _VERSION.fullmatch(entry.name)
+    return int(match[1]) if match and not entry.is_folder else None
 
 
 def newest_id(branch: Branch) -> int | None:
-    """The id of the newest version, if there is one."""
-    return max((one.id for one in _versions(branch)[0]), default=None)
+    """The id of the newest version, if there is one; no file is looked at for that."""
+    ids = map(_schema_id, branch.entries("schema"))
+    return max((one for one in ids if one is not None), default=None)
 
 
 def list_schemas(branch: Branch) -> SchemaListing:
@@ -201,7 +194,14 @@ def list_schemas(branch: Branch) -> SchemaListing:
 
     Raises NotFound if there is none, UsageError where the folder itself is a branch.
     """
-    entries, ignored = _versions(branch)
+    entries, ignored = [], []
+    for entry in branch.entries("schema"):
+        number = _schema_id(entry)
+        if number is None:
+            ignored.append(entry.name)
+        else:
+            path = branch.schema_path(number)
+            entries.append(SchemaEntry(number, path, entry.size, entry.modified_ms))
     if not entries:
         raise _no_table(branch)
     above, _, own = branch.store.location.rpartition("/")

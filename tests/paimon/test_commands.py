@@ -127,6 +127,11 @@ def test_a_result_that_cannot_be_shown_is_told_before_anything_is_done(
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_wrong_wish_is_told_alone(table: PaimonTable, deltacli: Deltacli) -> None:
+    own = ("paimon", "alter", table.root, "add column n INT", "--dry-run", "--fields")
+    assert len(deltacli(*own, "nope").stderr.splitlines()) == 2
+
+
 def test_columns_with_one_id_are_not_built_upon(tmp_path: Path, deltacli: Deltacli) -> None:
     table = PaimonTable(tmp_path / "table")
     table.add_schema(schema(fields=[column(0, "a", "INT"), column(0, "b", "STRING")]))

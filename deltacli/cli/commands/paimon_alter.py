@@ -62,6 +62,7 @@ def paimon_alter(
     session = Session(options)
     wish = Wish(_parsed(changes), allow_lossy, has_metastore=not filesystem_catalog)
     plan = plan_alter(open_branch(session, table, branch), wish, session.now_ms)
+    session.check_report(tuple(plan.document().values), DIFF_FIELDS, beside=None)
     for note in plan.notes:
         session.note(note)
     if not plan.changes_anything:
