@@ -16,9 +16,9 @@ from hypothesis import settings
 from deltacli.cli.app import run
 from deltacli.storage.memory import MemoryStore
 from tests.builder import TableBuilder
-from tests.s3 import s3_endpoint
+from tests.places import place_of, s3
 
-__all__ = ["s3_endpoint"]
+__all__ = ["place_of", "s3"]
 
 # A run that decides about a change must give the same answer twice; others explore.
 settings.register_profile("ci", derandomize=True)

@@ -175,13 +175,30 @@ def open_store(table: str, options: Mapping[str, str] | None = None) -> LogStore
         raise UsageError(
             "dbfs: paths exist only inside Databricks", hint="use the cloud storage URL behind it"
         )
+    return _remote_kind(scheme)(table, options or {})
+
+
+def _remote_kind(scheme: str) -> Callable[[str, Mapping[str, str]], LogStore]:
+    """The store that knows a scheme's own requests, or the one for all that fsspec reaches."""
     if scheme in ("s3", "s3a", "s3n"):
         from deltacli.storage.s3 import S3Store
 
-        return S3Store(table, options or {})
+        return S3Store
+    if scheme in ("gs", "gcs"):
+        from deltacli.storage.gcs import GcsStore
+
+        return GcsStore
+    if scheme in ("abfs", "abfss", "az"):
+        from deltacli.storage.azure import AzureStore
+
+        return AzureStore
+    if scheme in ("hdfs", "viewfs"):
+        from deltacli.storage.hdfs import HdfsStore
+
+        return HdfsStore
     from deltacli.storage.remote import RemoteStore
 
-    return RemoteStore(table, options or {})
+    return RemoteStore
 
 
 def _scheme_of(table: str) -> str:

@@ -1,4 +1,4 @@
-"""A table on any storage that fsspec reaches: s3, gs, abfss, hdfs, memory, http, …"""
+"""A table on any storage that fsspec reaches; the large ones have modules of their own."""
 
 from __future__ import annotations
 
@@ -36,7 +36,15 @@ T = TypeVar("T")
 
 # Spellings of other tools, and the packages that fsspec needs.
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
-_EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure"}
+_EXTRAS = {
+    "s3": "s3",
+    "gs": "gcs",
+    "abfs": "azure",
+    "abfss": "azure",
+    "az": "azure",
+    "hdfs": "hdfs",
+    "viewfs": "hdfs",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +97,18 @@ class RemoteStore:
         found = self._run(folder, lambda: self._fs.ls(path, detail=True))
         own = path.rstrip("/").rsplit("/", 1)[-1]
         return [
-            _entry(one)
+            self._entry(one)
             for one in found
             # Some stores list a marker object for the folder itself.
             if not (one["name"].rstrip("/").endswith(path.rstrip("/")) and _name(one) == own)
         ]
+
+    def _entry(self, info: Mapping[str, Any]) -> RemoteEntry:
+        """What the driver says of one name."""
+        moment = next((info[key] for key in _TIME_KEYS if info.get(key) is not None), None)
+        return RemoteEntry(
+            _name(info), info.get("type") == "directory", int(info.get("size") or 0), millis(moment)
+        )
 
     def walk_soon(self, letters: str, words: Sequence[str]) -> AbstractContextManager[None]:
         return nullcontext()
@@ -169,7 +184,7 @@ class RemoteStore:
         for name, info in found.items():
             if info.get("type") == "file" and not info.get("islink"):
                 below = name.lstrip("/")[len(base) :].lstrip("/")
-                entry = _entry(info)
+                entry = self._entry(info)
                 files.append((f"{folder}/{below}", entry.size, entry.modified_ms))
         return files
 
@@ -198,7 +213,7 @@ class RemoteStore:
 
     def stat(self, path: str) -> RemoteEntry:
         self._fs.invalidate_cache()
-        return self._run(path, lambda: _entry(self._fs.info(self._path(path))))
+        return self._run(path, lambda: self._entry(self._fs.info(self._path(path))))
 
     def sign(self, path: str, seconds: int) -> str:
         # The older signatures of Google's are not known to all readers.
@@ -228,9 +243,12 @@ class RemoteStore:
             # Never repeated here: after an unknown outcome only the caller can tell
             # its own file from another writer's.
             with _explained(self._url(path)):
-                self._fs.pipe_file(self._path(path), content, mode="create")
+                self._create(self._path(path), content)
         finally:
             self._fs.invalidate_cache()
+
+    def _create(self, target: str, content: bytes) -> None:
+        self._fs.pipe_file(target, content, mode="create")
 
     def put(self, path: str, content: bytes) -> None:
         self._publish(path, lambda target: self._fs.pipe_file(target, content))
@@ -242,7 +260,7 @@ class RemoteStore:
         writes, so there a finished file is moved over the old one.
         """
         target = self._path(path)
-        if self.scheme not in ("hdfs", "sftp"):
+        if self.scheme != "sftp":
             self._run(path, lambda: write(target))
         else:
             temporary = f"{target}.{os.urandom(8).hex()}.tmp"
@@ -348,13 +366,6 @@ def _name(info: Mapping[str, Any]) -> str:
     return str(info["name"]).rstrip("/").rsplit("/", 1)[-1]
 
 
-def _entry(info: Mapping[str, Any]) -> RemoteEntry:
-    moment = next((info[key] for key in _TIME_KEYS if info.get(key) is not None), None)
-    return RemoteEntry(
-        _name(info), info.get("type") == "directory", int(info.get("size") or 0), millis(moment)
-    )
-
-
 # Each driver has its own word for the modification time (rule ST-15).
 _TIME_KEYS = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
 
@@ -407,7 +418,7 @@ def _translated(exc: Exception, url: str) -> StorageError:
     if isinstance(exc, FileNotFoundError | NotADirectoryError):
         return FileMissing(f"{url} does not exist", location=url)
     text = f"{type(exc).__name__}: {_first_line(exc)}"
-    if isinstance(exc, PermissionError) or status in (401, 403) or "redential" in text:
+    if isinstance(exc, PermissionError) or status in (401, 403) or _DENIED.search(text):
         return StorageError(
             f"no permission for {url}: {text}",
             hint="check the credentials in the environment or pass --storage-option KEY=VALUE",
@@ -420,8 +431,13 @@ def _translated(exc: Exception, url: str) -> StorageError:
     )
 
 
+# What servers and drivers call it where there is no status to tell.
+_DENIED = re.compile(r"redential|AccessControlException|^OSError: Forbidden")
+
+
 def _first_line(exc: BaseException) -> str:
-    lines = str(exc).strip().splitlines()
+    # HDFS sends a trace of Java's along, in one line.
+    lines = str(exc).partition("\\n\\tat ")[0].strip().splitlines()
     return lines[0] if lines else type(exc).__name__
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deltacli.errors import StorageError
-from deltacli.storage.remote import RemoteEntry, RemoteFile, RemoteStore, millis
+from deltacli.storage.buckets import BucketStore, Page
+from deltacli.storage.remote import millis
 
 # Without these, a dead endpoint keeps a command waiting for minutes.
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}
@@ -20,7 +21,7 @@ _DELETE_ATTEMPTS = 5
 _THROTTLED = ("SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling")
 
 
-class S3Store(RemoteStore):
+class S3Store(BucketStore):
     """Lists from a key and by pages, deletes a thousand keys a request."""
 
     def _driver_options(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -34,68 +35,35 @@ class S3Store(RemoteStore):
         flat.setdefault("config_kwargs", _S3_CONFIG)
         return flat
 
-    def _listed(self, folder: str, start: str) -> list[RemoteEntry]:
-        """S3 lists from a key itself: a long log costs only the pages behind `start`."""
-        if not start:
-            return super()._listed(folder, start)
-        # StartAfter excludes its own key; the last character is put one lower instead.
-        before = start[:-1] + chr(ord(start[-1]) - 1) + "\U0010ffff"
-        found: list[RemoteEntry] = []
-        for page in self._requests(
-            folder, Delimiter="/", StartAfter=f"{self._key(folder)}{before}"
-        ):
-            for one in page.get("Contents", ()):
-                name = one["Key"].rsplit("/", 1)[-1]
-                if name:
-                    found.append(RemoteEntry(name, False, one["Size"], millis(one["LastModified"])))
-            for one in page.get("CommonPrefixes", ()):
-                name = one["Prefix"].rstrip("/").rsplit("/", 1)[-1]
-                found.append(RemoteEntry(name, True, 0, None))
-        return found
-
-    def _key(self, folder: str) -> str:
-        """What the keys below a folder begin with."""
-        key = self._path(folder).partition("/")[2]
-        return f"{key}/" if key else ""
-
-    def _top_pages(self, folder: str) -> Iterator[tuple[list[RemoteFile], list[str]]]:
-        for page in self._requests(folder, Delimiter="/"):
-            names = [one["Prefix"][:-1] for one in page.get("CommonPrefixes", ())]
-            yield self._files(page), [name.rsplit("/", 1)[-1] for name in names]
-
-    def _pages(self, folder: str) -> Iterator[list[RemoteFile]]:
-        yield from map(self._files, self._requests(folder))
-
-    def _requests(self, folder: str, **more: str) -> Iterator[Any]:
-        """The pages of a listing below a folder."""
-        wish = {"Bucket": self._root.partition("/")[0], "Prefix": self._key(folder), **more}
+    def _listing(self, prefix: str, start: str, *, is_flat: bool) -> Iterator[Page]:
+        wish = {"Bucket": self._bucket, "Prefix": prefix}
+        if not is_flat:
+            wish["Delimiter"] = "/"
+        if start:
+            # StartAfter excludes its own key; the last character is put one lower instead.
+            wish["StartAfter"] = start[:-1] + chr(ord(start[-1]) - 1) + "\U0010ffff"
         while True:
-            page = self._run(folder, lambda: self._fs.call_s3("list_objects_v2", **wish))
-            yield page
+            page = self._run("", lambda: self._fs.call_s3("list_objects_v2", **wish))
+            yield Page(
+                [
+                    (one["Key"], one["Size"], millis(one["LastModified"]))
+                    for one in page.get("Contents", ())
+                ],
+                [one["Prefix"] for one in page.get("CommonPrefixes", ())],
+            )
             if not page.get("IsTruncated"):
                 return
             wish["ContinuationToken"] = page["NextContinuationToken"]
 
-    def _files(self, page: Any) -> list[RemoteFile]:
-        root = self._root.partition("/")[2]
-        skip = len(root) + 1 if root else 0
-        return [
-            (one["Key"][skip:], one["Size"], millis(one["LastModified"]))
-            for one in page.get("Contents", ())
-            # A key with a slash at its end only marks a folder.
-            if not one["Key"].endswith("/")
-        ]
-
     def delete_all(self, paths: Sequence[str]) -> list[tuple[str, StorageError]]:
         """A thousand keys a request; keys that were throttled are asked for again."""
-        bucket, _, root = self._root.partition("/")
-        prefix = f"{root}/" if root else ""
+        prefix = self._prefix("")
         failures: list[tuple[str, StorageError]] = []
         for start in range(0, len(paths), _KEYS_A_REQUEST):
             waiting = list(paths[start : start + _KEYS_A_REQUEST])
             for attempt in range(_DELETE_ATTEMPTS):
                 try:
-                    refused = self._delete_keys(bucket, [prefix + path for path in waiting])
+                    refused = self._delete_keys([prefix + path for path in waiting])
                 except StorageError as error:
                     failures += [(path, error) for path in waiting]
                     break
@@ -113,18 +81,17 @@ class S3Store(RemoteStore):
         self._fs.invalidate_cache()
         return failures
 
-    def _delete_keys(self, bucket: str, keys: Sequence[str]) -> dict[str, str]:
+    def _delete_keys(self, keys: Sequence[str]) -> dict[str, str]:
         """Delete keys with one request; those that stay, with the server's error code."""
         objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
         answer = self._run(
-            "", lambda: self._fs.call_s3("delete_objects", Bucket=bucket, Delete=objects)
+            "", lambda: self._fs.call_s3("delete_objects", Bucket=self._bucket, Delete=objects)
         )
         return {one["Key"]: one.get("Code", "") for one in answer.get("Errors", ())}
 
     def keeps_deleted(self) -> bool:
         with contextlib.suppress(Exception):
-            bucket = self._root.partition("/")[0]
-            answer = self._fs.call_s3("get_bucket_versioning", Bucket=bucket)
+            answer = self._fs.call_s3("get_bucket_versioning", Bucket=self._bucket)
             return bool(answer.get("Status") == "Enabled")
         return False
 

@@ -19,6 +19,7 @@ import pytest
 from deltacli.storage.local import LocalStore
 from tests.builder import TableBuilder, add, remove
 from tests.conftest import Result
+from tests.places import Place
 
 Deltacli = Callable[..., Result]
 
@@ -318,16 +319,12 @@ def test_one_file_is_explained(tmp_path: Path, deltacli: Deltacli) -> None:
     assert deltacli("vacuum", place, "--explain", "live", "--mode", "lite").code == 2
 
 
-def test_vacuum_on_an_object_store(s3_endpoint: str, tmp_path: Path, deltacli: Deltacli) -> None:
-    from tests.s3 import S3_OPTIONS, s3_store
-
-    store = s3_store(s3_endpoint, "vacuumed")
+def test_vacuum_on_an_object_store(s3: Place, tmp_path: Path, deltacli: Deltacli) -> None:
+    store = s3.store("vacuumed")
     TableBuilder(store).start(add("p=a%20b/live"), add("s3a://tables/vacuumed/abs"))
     for name in ("p=a b/live", "p=a b/garbage", "p=a%20b/live", "abs", "x"):
         store.put(name, b"x")
-    options = [f"--storage-option={key}={value}" for key, value in S3_OPTIONS.items()]
-    options.append(f"--storage-option=endpoint_url={s3_endpoint}")
-    table = "s3://tables/vacuumed"
+    table, options = store.location, s3.flags
     short = ("--retain", "0h", "--allow-short-retention", "--allow-large")
     kept = deltacli("vacuum", table, *options, "--dry-run", "-o", "json")
     assert (kept.code, kept.json["numFiles"], kept.json["numSpared"]) == (0, 0, 3)

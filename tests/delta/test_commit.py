@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import uuid
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,7 +16,7 @@ from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.errors import AlreadyExists, Busy, Conflict, Refused, StorageError
 from deltacli.local.engine import LocalEngine
 from deltacli.operations.checkpoint import commit_and_checkpoint
-from deltacli.storage import LogStore, open_store
+from deltacli.storage import LogStore
 from deltacli.storage.memory import MemoryStore
 from tests.builder import (
     NOW_MS,
@@ -33,7 +31,7 @@ from tests.builder import (
     remove,
     txn,
 )
-from tests.s3 import s3_store
+from tests.places import KINDS, Place, PlaceOf, on_places
 
 
 def load(store: LogStore) -> Snapshot:
@@ -328,24 +326,8 @@ def test_the_version_checksum_is_carried_forward_only_if_it_is_true(table: Table
 # -- races --------------------------------------------------------------------------------
 
 
-class Local:
-    def __init__(self, path: str):
-        self.path = path
-
-    def __call__(self) -> LogStore:
-        return open_store(self.path)
-
-
-class S3:
-    def __init__(self, endpoint: str, table: str):
-        self.endpoint, self.table = endpoint, table
-
-    def __call__(self) -> LogStore:
-        return s3_store(self.endpoint, self.table)
-
-
-def write_many(opener: Callable[[], LogStore], process: int, count: int) -> None:
-    store = opener()
+def write_many(place: Place, process: int, count: int) -> None:
+    store = place.store("raced")
     for number in range(count):
         for _ in range(50):
             try:
@@ -358,21 +340,19 @@ def write_many(opener: Callable[[], LogStore], process: int, count: int) -> None
     os._exit(0)
 
 
-@pytest.mark.parametrize("kind", ["local", "s3"])
+@pytest.mark.parametrize("kind", on_places(*KINDS))
 @pytest.mark.timeout(600)
 def test_processes_that_commit_at_once_leave_every_change_once(
-    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+    kind: str, place_of: PlaceOf
 ) -> None:
-    # A protocol server in Python takes minutes for 400 commits; RACES=50 does them all.
-    processes, count = 8, 50 if kind == "local" else int(os.environ.get("RACES", "5"))
-    opener: Callable[[], LogStore] = Local(str(tmp_path))
-    if kind == "s3":
-        opener = S3(request.getfixturevalue("s3_endpoint"), uuid.uuid4().hex)
-    store = opener()
+    # A protocol server takes minutes for 400 commits; RACES=50 does them all.
+    processes, count = 8, 50 if kind == "local" else int(os.environ.get("RACES", "3"))
+    place = place_of(kind)
+    store = place.store("raced")
     TableBuilder(store).start()
     context = multiprocessing.get_context("spawn")
     workers = [
-        context.Process(target=write_many, args=(opener, number, count))
+        context.Process(target=write_many, args=(place, number, count))
         for number in range(processes)
     ]
     for worker in workers:

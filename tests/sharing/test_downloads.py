@@ -19,7 +19,7 @@ from deltacli.sharing.server.seals import Seals
 from deltacli.sharing.server.service import Access
 from deltacli.storage.local import LocalStore
 from tests.builder import NOW_MS, TableBuilder, add, vector
-from tests.s3 import S3_OPTIONS, s3_store
+from tests.places import Place
 from tests.sharing.serving import DELTA, Server, one_share, serving, shared
 
 CONTENT = bytes(range(256)) * 2000
@@ -331,19 +331,18 @@ def test_a_storage_without_signed_urls_is_served_by_us() -> None:
         assert server.request("HEAD", url).headers["content-length"] == "5"
 
 
-def test_s3_signs_its_own_urls(s3_endpoint: str) -> None:
-    store = s3_store(s3_endpoint, "signed")
+def test_s3_signs_its_own_urls(s3: Place) -> None:
+    store = s3.store("signed")
     TableBuilder(store).start(add("p=a%20b/x.parquet", 5))
     store.put("p=a b/x.parquet", b"in s3")
-    options = {**S3_OPTIONS, "endpoint_url": s3_endpoint}
     config = one_share(
-        shared("t", "s3a://tables/signed", storage_options=options),
-        shared("ours", "s3://tables/signed", storage_options=options, links="proxy"),
+        shared("t", "s3a://tables/signed", storage_options=s3.options),
+        shared("ours", "s3://tables/signed", storage_options=s3.options, links="proxy"),
         url_seconds=60,
     )
     with serving(config) as server:
         url = urls(server)[5]
-        assert url.startswith(s3_endpoint)
+        assert url.startswith(s3.endpoint)
         for key in ("X-Amz-Signature=", "X-Amz-Algorithm=AWS4-HMAC-SHA256", "X-Amz-Expires=60"):
             assert key in url
         with urllib.request.urlopen(url) as answer:

@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import time
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ from tests.builder import (
 from tests.builder import remove as remove_of
 from tests.conftest import Result
 from tests.operations.test_checkpoint import drop_older_than, rich_table, state_of
-from tests.s3 import s3_store
+from tests.places import Place
 from tests.test_golden import GOLDEN, READABLE, UNREFERENCED
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
@@ -349,10 +348,10 @@ def test_the_commands_take_the_engine(
 
 
 def test_executors_reach_an_object_store(
-    s3_endpoint: str, engine: Callable[[], Engine], tmp_path: Path
+    s3: Place, engine: Callable[[], Engine], tmp_path: Path
 ) -> None:
     """Options travel with the job; listing, deletion and upload are the executors' own."""
-    store = s3_store(s3_endpoint, uuid.uuid4().hex)
+    store = s3.new()
     table = TableBuilder(store)
     seeded(table, files=300)
     expected = state_of(load_snapshot(store, LocalEngine))

@@ -11,9 +11,7 @@ import pickle
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -21,19 +19,16 @@ from deltacli.errors import AlreadyExists, FileMissing
 from deltacli.storage import LogStore, open_store, read_all
 from deltacli.storage.memory import MemoryStore
 from deltacli.storage.proofs import prove_put_if_absent
-from deltacli.storage.remote import RemoteStore
-from tests.s3 import s3_store
+from tests.places import KINDS, REMOTE, Place, PlaceOf, on_places
 
 
-@pytest.fixture(params=["local", "memory", "fsspec", "s3"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> LogStore:
-    if request.param == "local":
-        return open_store(str(tmp_path))
+@pytest.fixture(params=["memory", "fsspec", *on_places(*KINDS)])
+def store(request: pytest.FixtureRequest, place_of: PlaceOf) -> LogStore:
     if request.param == "memory":
         return MemoryStore()
     if request.param == "fsspec":
         return open_store(f"memory://{uuid.uuid4().hex}")
-    return s3_store(request.getfixturevalue("s3_endpoint"), uuid.uuid4().hex)
+    return place_of(request.param).new()
 
 
 def names(store: LogStore, folder: str, start: str = "") -> list[str]:
@@ -147,9 +142,9 @@ def test_threads_that_create_one_file_have_one_winner(store: LogStore) -> None:
     assert store.read("_delta_log/commit") == str(winners[0]).encode() * 1000
 
 
-def _append(open_it: Callable[[], LogStore], number: int, count: int) -> None:
+def _append(place: Place, table: str, number: int, count: int) -> None:
     """Create `count` numbered files, taking the next free number each time."""
-    store = open_it()
+    store = place.store(table)
     version = 0
     for mine in range(count):
         while True:
@@ -161,39 +156,20 @@ def _append(open_it: Callable[[], LogStore], number: int, count: int) -> None:
     os._exit(0)
 
 
-class OpenLocal:
-    def __init__(self, path: str):
-        self.path = path
-
-    def __call__(self) -> LogStore:
-        return open_store(self.path)
-
-
-class OpenS3:
-    def __init__(self, endpoint: str, table: str):
-        self.endpoint, self.table = endpoint, table
-
-    def __call__(self) -> LogStore:
-        return s3_store(self.endpoint, self.table)
-
-
-@pytest.mark.parametrize("kind", ["local", "s3"])
-def test_racing_processes_leave_each_of_their_files_once(
-    kind: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("kind", on_places(*KINDS))
+def test_racing_processes_leave_each_of_their_files_once(kind: str, place_of: PlaceOf) -> None:
     count, processes = (50, 4) if kind == "local" else (8, 3)
-    opener: Callable[[], LogStore] = OpenLocal(str(tmp_path))
-    if kind == "s3":
-        opener = OpenS3(request.getfixturevalue("s3_endpoint"), uuid.uuid4().hex)
+    place, table = place_of(kind), uuid.uuid4().hex
     context = multiprocessing.get_context("spawn")
     workers = [
-        context.Process(target=_append, args=(opener, number, count)) for number in range(processes)
+        context.Process(target=_append, args=(place, table, number, count))
+        for number in range(processes)
     ]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    store = opener()
+    store = place.store(table)
     found = names(store, "_delta_log")
     assert found == [f"{version:020}.json" for version in range(count * processes)]
     contents = sorted(store.read(f"_delta_log/{name}").decode() for name in found)
@@ -271,9 +247,9 @@ def test_many_files_are_deleted_and_missing_ones_are_no_failure(store: LogStore)
     assert store.look(NAMES[5]) is not None
 
 
-@pytest.mark.timeout(300)
-def test_s3_lists_and_deletes_more_than_a_page(s3_endpoint: str) -> None:
-    store = s3_store(s3_endpoint, uuid.uuid4().hex)
+@pytest.mark.parametrize("kind", ["s3", "gcs"])
+def test_listing_and_deleting_take_more_than_a_page(kind: str, place_of: PlaceOf) -> None:
+    store = place_of(kind).new()
     names = [f"{'p=1/' if number % 2 else ''}{number}" for number in range(2300)]
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda name: store.put(name, b"x"), names))
@@ -282,12 +258,26 @@ def test_s3_lists_and_deletes_more_than_a_page(s3_endpoint: str) -> None:
     assert set(walked(store)) == {names[0]}
 
 
-def test_s3_folder_markers_are_no_files(s3_endpoint: str) -> None:
+@pytest.mark.parametrize("kind", ["s3", "gcs", "azure"])
+def test_folder_markers_are_no_files(kind: str, place_of: PlaceOf) -> None:
     """V-30."""
-    store = s3_store(s3_endpoint, uuid.uuid4().hex)
+    store = place_of(kind).new()
     store.put("p/f", b"x")
-    assert isinstance(store, RemoteStore)
-    bucket, _, key = store._root.partition("/")
     for marker in ("p/", "empty/"):
-        store._fs.call_s3("put_object", Bucket=bucket, Key=f"{key}/{marker}", Body=b"")
+        store.put(marker, b"")
     assert walked(store) == {"p/f": 1}
+    assert {one.name for one in store.list_from("")} == {"p", "empty"}
+    assert [one.name for one in store.list_from("p")] == ["f"]
+
+
+@pytest.mark.parametrize("kind", on_places(*REMOTE))
+def test_a_neighbour_with_a_longer_name_is_not_listed(kind: str, place_of: PlaceOf) -> None:
+    place, name = place_of(kind), uuid.uuid4().hex
+    store, neighbour = place.store(name), place.store(f"{name}2")
+    for one in (store, neighbour):
+        one.put("_delta_log/a", b"x")
+        one.put("p=1/f", b"x")
+    neighbour.put("top", b"x")
+    assert names(store, "") == ["_delta_log", "p=1"]
+    assert names(store, "_delta_log") == ["a"]
+    assert set(walked(store)) == {"p=1/f"}

@@ -1,0 +1,57 @@
+"""A table on Azure Blob Storage or Data Lake Storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from deltacli.storage.buckets import BucketStore, Page
+from deltacli.storage.remote import RemoteFile, millis
+
+# The driver's own first pause is 15 s: a minute until a dead endpoint is told.
+_FIRST_PAUSE = 1
+
+
+class AzureStore(BucketStore):
+    """Lists by pages."""
+
+    def __init__(self, url: str, options: Mapping[str, str]):
+        super().__init__(url, options)
+        pipeline = getattr(self._fs.service_client, "_pipeline", None)
+        for policy in getattr(pipeline, "_impl_policies", ()):
+            if hasattr(policy, "initial_backoff"):
+                policy.initial_backoff = _FIRST_PAUSE
+
+    def _listing(self, prefix: str, start: str, *, is_flat: bool) -> Iterator[Page]:
+        from fsspec.asyn import sync
+
+        client = self._fs.service_client.get_container_client(self._bucket)
+        # Folders of a hierarchical namespace are told by their metadata.
+        wish = {"name_starts_with": prefix, "include": ["metadata"]}
+        found = client.list_blobs(**wish) if is_flat else client.walk_blobs(**wish)
+        pages = found.by_page()
+
+        async def read() -> list[Any] | None:
+            try:
+                return [one async for one in await anext(pages)]
+            except StopAsyncIteration:
+                return None
+
+        while True:
+            blobs = self._run("", lambda: sync(self._fs.loop, read))
+            if blobs is None:
+                return
+            # What only has a name is a prefix.
+            yield Page(
+                [_file(one) for one in blobs if "etag" in one and not _is_folder(one)],
+                [one["name"] for one in blobs if "etag" not in one],
+            )
+
+
+def _file(blob: Mapping[str, Any]) -> RemoteFile:
+    return blob["name"], blob["size"], millis(blob["last_modified"])
+
+
+def _is_folder(blob: Mapping[str, Any]) -> bool:
+    metadata = {key.lower(): value for key, value in (blob["metadata"] or {}).items()}
+    return metadata.get("hdi_isfolder") == "true"

@@ -1,0 +1,76 @@
+"""A table in a bucket: keys that are listed by pages, from a key on, and folders only by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from deltacli.errors import FileMissing
+from deltacli.storage.remote import RemoteEntry, RemoteFile, RemoteStore
+
+
+class Page(NamedTuple):
+    """Some objects, and what longer keys have in common up to their next `/`."""
+
+    objects: list[RemoteFile]
+    prefixes: list[str]
+
+
+class BucketStore(RemoteStore):
+    """Listings by the storage's own requests; a subclass makes them."""
+
+    def _listing(self, prefix: str, start: str, *, is_flat: bool) -> Iterator[Page]:
+        """The objects whose keys begin with `prefix`, by their whole keys.
+
+        Keys lower than `start` may be left out. Unless it is flat, keys with a `/` behind the
+        prefix come as the prefixes that they share.
+        """
+        raise NotImplementedError
+
+    @property
+    def _bucket(self) -> str:
+        return self._root.partition("/")[0]
+
+    def _key(self, path: str) -> str:
+        return self._path(path).partition("/")[2]
+
+    def _prefix(self, folder: str) -> str:
+        """What the keys below a folder begin with."""
+        key = self._key(folder)
+        return f"{key}/" if key else ""
+
+    def _listed(self, folder: str, start: str) -> list[RemoteEntry]:
+        prefix = self._prefix(folder)
+        found: list[RemoteEntry] = []
+        is_there = bool(start)
+        for page in self._listing(prefix, prefix + start if start else "", is_flat=False):
+            is_there = is_there or bool(page.objects or page.prefixes)
+            for key, size, modified_ms in page.objects:
+                # A key with a slash at its end only marks a folder.
+                if not key.endswith("/"):
+                    found.append(RemoteEntry(_last(key), False, size, modified_ms))
+            found += [RemoteEntry(_last(one), True, 0, None) for one in page.prefixes]
+        if not is_there:
+            url = self._url(folder)
+            raise FileMissing(f"{url} does not exist", location=url)
+        return found
+
+    def _top_pages(self, folder: str) -> Iterator[tuple[list[RemoteFile], list[str]]]:
+        for page in self._listing(self._prefix(folder), "", is_flat=False):
+            yield self._files(page), [_last(one) for one in page.prefixes]
+
+    def _pages(self, folder: str) -> Iterator[list[RemoteFile]]:
+        for page in self._listing(self._prefix(folder), "", is_flat=True):
+            yield self._files(page)
+
+    def _files(self, page: Page) -> list[RemoteFile]:
+        skip = len(self._prefix(""))
+        return [
+            (key[skip:], size, modified_ms)
+            for key, size, modified_ms in page.objects
+            if not key.endswith("/")
+        ]
+
+
+def _last(key: str) -> str:
+    return key.rstrip("/").rpartition("/")[2]

@@ -1,0 +1,97 @@
+"""A table on HDFS, by the client that needs no Hadoop on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from deltacli.storage import READ_THREADS, Walked
+from deltacli.storage.remote import RemoteEntry, RemoteStore
+
+
+class HdfsStore(RemoteStore):
+    """Files appear by a rename, which HDFS refuses where the name is taken."""
+
+    has_folders = True
+
+    @property
+    def creates_exclusively(self) -> bool:
+        # Arrow's client, which serves where this one is not installed, deletes what is in the
+        # way of a rename.
+        return type(self._fs).__module__.startswith("hdfs_native")
+
+    def _create(self, target: str, content: bytes) -> None:
+        with self._hidden(target) as temporary:
+            self._fs.pipe_file(temporary, content)
+            self._fs.mv(temporary, target)
+
+    def _publish(self, path: str, write: Callable[[str], Any]) -> None:
+        target = self._path(path)
+        with self._hidden(target) as temporary:
+            self._run(path, lambda: write(temporary))
+            self._run(path, lambda: self._fs.mv(temporary, target, overwrite=True))
+
+    @contextlib.contextmanager
+    def _hidden(self, target: str) -> Iterator[str]:
+        """A name beside `target` that every reader ignores; what bears it is gone afterwards."""
+        folder, _, name = target.rpartition("/")
+        temporary = f"{folder}/.{name}.{os.urandom(16).hex()}.tmp"
+        try:
+            yield temporary
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._fs.rm_file(temporary)
+            raise
+
+    def _entry(self, info: Mapping[str, Any]) -> RemoteEntry:
+        entry = super()._entry(info)
+        stamp = info.get("modification_time")
+        if stamp is None:
+            return entry
+        return RemoteEntry(entry.name, entry.is_folder, entry.size, int(stamp))
+
+    def walk_top(
+        self, folder: str, hides: Callable[[str], bool], below: list[str]
+    ) -> Iterator[Walked]:
+        files = []
+        pins = []
+        for one in self.list_from(folder):
+            if hides(one.name):
+                pins.append(one.name)
+            elif one.is_folder:
+                below.append(f"{folder}/{one.name}" if folder else one.name)
+            else:
+                files.append(one)
+        yield Walked(
+            folder,
+            [one.name for one in files],
+            [one.size for one in files],
+            [one.modified_ms for one in files],
+            tuple(pins),
+        )
+
+    def walk(self, folder: str, hides: Callable[[str], bool]) -> Iterator[Walked]:
+        """A folder a request, several at a time."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        def listed(one: str) -> tuple[list[Walked], list[str]]:
+            below: list[str] = []
+            return list(self.walk_top(one, hides, below)), below
+
+        with ThreadPoolExecutor(READ_THREADS) as pool:
+            level: Sequence[str] = [folder]
+            while level:
+                deeper: list[str] = []
+                for found, below in pool.map(listed, level):
+                    yield from found
+                    deeper += below
+                level = deeper
+
+    def remove_folder(self, path: str) -> bool:
+        try:
+            self._fs.rmdir(self._path(path))
+        except Exception:  # not empty any more, or not ours: it stays
+            return False
+        return True
