@@ -20,6 +20,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -113,10 +114,16 @@ def _asked(url: str, method: str, body: bytes = b"", **headers: str) -> None:
             time.sleep(0.25)
 
 
+def _needs(package: str) -> None:
+    # Importing a driver here would keep the product from settings that it makes before.
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+
+
 @contextmanager
 def _s3(scratch: Path) -> Iterator[Place]:
-    pytest.importorskip("moto.server", reason="moto[server] is not installed")
-    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    _needs("moto")
+    _needs("s3fs")
     port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
     server = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
@@ -133,7 +140,7 @@ def _s3(scratch: Path) -> Iterator[Place]:
 
 @contextmanager
 def _azure(scratch: Path) -> Iterator[Place]:
-    pytest.importorskip("adlfs", reason="adlfs is not installed")
+    _needs("adlfs")
     from azure.storage.blob import BlobServiceClient
 
     azurite = INSTALLED / "azurite/node_modules/.bin/azurite-blob"
@@ -155,7 +162,7 @@ def _azure(scratch: Path) -> Iterator[Place]:
 
 @contextmanager
 def _gcs(scratch: Path) -> Iterator[Place]:
-    pytest.importorskip("gcsfs", reason="gcsfs is not installed")
+    _needs("gcsfs")
     server = INSTALLED / "bin/fake-gcs-server"
     if not server.exists():
         pytest.skip("fake-gcs-server is not installed (.ci/stores/install)")
@@ -172,7 +179,7 @@ def _gcs(scratch: Path) -> Iterator[Place]:
 
 @contextmanager
 def _hdfs(scratch: Path) -> Iterator[Place]:
-    pytest.importorskip("hdfs_native", reason="hdfs-native is not installed")
+    _needs("hdfs_native")
     jars = INSTALLED / "hadoop"
     if not jars.is_dir():
         pytest.skip("Hadoop is not installed (.ci/stores/install)")

@@ -18,9 +18,24 @@ class HdfsStore(RemoteStore):
 
     @property
     def creates_exclusively(self) -> bool:
-        # Arrow's client, which serves where this one is not installed, deletes what is in the
-        # way of a rename.
-        return type(self._fs).__module__.startswith("hdfs_native")
+        return True
+
+    def _connected(self) -> tuple[Any, str]:
+        from hdfs_native import fsspec as drivers
+
+        named = drivers.ViewfsFileSystem if self.scheme == "viewfs" else drivers.HdfsFileSystem
+
+        class Driver(named):  # type: ignore[misc, valid-type]
+            @classmethod
+            def _strip_protocol(cls, path: str) -> str:
+                """The path as it is: to the driver, `a#b` and `a?b` would be `a`."""
+                scheme, mark, rest = path.partition("://")
+                return "/" + rest.partition("/")[2] if mark and "/" not in scheme else path
+
+        return (
+            Driver(**Driver._get_kwargs_from_urls(self.location), **self._options),
+            Driver._strip_protocol(self.location),
+        )
 
     def _create(self, target: str, content: bytes) -> None:
         with self._hidden(target) as temporary:

@@ -71,16 +71,24 @@ class RemoteStore:
         self.scheme = scheme
         self.location = f"{scheme}://{rest.rstrip('/')}"
         self._options = dict(options)
-        self._fs, self._root = _open_filesystem(
-            scheme, self.location, self._driver_options(dict(options))
-        )
+        with _opening(scheme, self.location):
+            self._fs, root = self._connected()
+        self._root = root.rstrip("/")
 
     def __reduce__(self) -> tuple[type[RemoteStore], tuple[str, dict[str, str]]]:
         return type(self), (self.location, self._options)
 
+    def _connected(self) -> tuple[Any, str]:
+        """The driver, and the table's root in its words."""
+        import fsspec
+
+        options = self._driver_options(self._options)
+        driver, root = fsspec.core.url_to_fs(self.location, **options)
+        return driver, root
+
     def _driver_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options as the driver wants them."""
-        return options
+        """The options as the driver wants them; its memory of listings may be old (ST-13)."""
+        return {**options, "use_listings_cache": False}
 
     def _path(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
@@ -315,17 +323,17 @@ class RemoteStore:
             return retrying(action, is_transient=_is_transient)
 
 
-def _open_filesystem(scheme: str, url: str, options: dict[str, Any]) -> tuple[Any, str]:
+@contextlib.contextmanager
+def _opening(scheme: str, url: str) -> Iterator[None]:
+    """What keeps a driver from starting, in the user's words."""
     import logging
-
-    import fsspec
 
     # Drivers log failures that they also raise; one clear error is enough.
     for name in ("gcsfs", "azure", "aiohttp", "asyncio", "botocore", "s3fs"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     extra = _EXTRAS.get(scheme)
     try:
-        filesystem, root = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
+        yield
     except ImportError as exc:
         raise StorageError(
             f"{scheme}:// needs a package that is not installed: {exc}",
@@ -345,7 +353,6 @@ def _open_filesystem(scheme: str, url: str, options: dict[str, Any]) -> tuple[An
         raise StorageError(
             f"cannot open {url}: {_first_line(exc)}", hint="check the URL and the credentials"
         ) from exc
-    return filesystem, root.rstrip("/")
 
 
 def _creates_exclusively(filesystem: Any) -> bool:

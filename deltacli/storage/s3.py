@@ -33,7 +33,7 @@ class S3Store(BucketStore):
         if isinstance(flat.get("anon"), str):
             flat["anon"] = flat["anon"].lower() in ("1", "true", "yes")
         flat.setdefault("config_kwargs", _S3_CONFIG)
-        return flat
+        return super()._driver_options(flat)
 
     def _listing(self, prefix: str, start: str, *, is_flat: bool) -> Iterator[Page]:
         wish = {"Bucket": self._bucket, "Prefix": prefix}
