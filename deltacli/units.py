@@ -143,11 +143,15 @@ def _civil(days: int) -> tuple[int, int, int]:
     )
 
 
+# More than this nobody has; a number made up may be too long for a float.
+_MOST_BYTES = 1 << 1000
+
+
 def human_size(size: int | None) -> str:
     """A binary size for people: `12 B`, `3.4 KiB`, `1.2 TiB`."""
     if size is None:
         return ""
-    amount = float(size)
+    amount = float(min(size, _MOST_BYTES))
     for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if abs(amount) < 1024 or unit == "PiB":
             return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"

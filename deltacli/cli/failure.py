@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
-from deltacli.errors import DeltaCliError, Interrupted
+from deltacli.errors import DeltaCliError, Interrupted, StorageError
 from deltacli.units import escaped
+
+_MOST = 2000
 
 
 def failure_text(error: DeltaCliError, *, as_json: bool) -> str:
@@ -23,8 +25,13 @@ def failure_text(error: DeltaCliError, *, as_json: bool) -> str:
         return json_text.dump(body).decode("utf-8", "replace")
     if isinstance(error, Interrupted):
         return escaped(error.message)
-    text = f"error: {escaped(_with_table(error))}"
-    return f"{text}\nhint: {escaped(error.hint)}" if error.hint else text
+    text = f"error: {escaped(_shortened(_with_table(error)))}"
+    return f"{text}\nhint: {escaped(_shortened(error.hint))}" if error.hint else text
+
+
+def _shortened(text: str) -> str:
+    """A line that somebody can read, whatever names a table has."""
+    return text if len(text) <= _MOST else f"{text[: _MOST // 2]} … {text[-_MOST // 2 :]}"
 
 
 def _url(place: str | None) -> str | None:
@@ -51,6 +58,10 @@ def failure_of(error: BaseException) -> DeltaCliError:
         return error
     if isinstance(error, KeyboardInterrupt):
         return Interrupted("interrupted")
+    if isinstance(error, MemoryError):
+        return StorageError(
+            "there is not enough memory for this", hint="try --engine spark, or a larger machine"
+        )
     bug = DeltaCliError(
         f"{type(error).__name__}: {error}",
         hint="this is a bug in deltacli; --debug shows where. Please report it",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterator
 
 from deltacli.errors import StorageError, UsageError
@@ -29,6 +30,23 @@ class TextSink:
         return self._is_terminal
 
 
+# Controls, and what changes the direction of the text behind it.
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def harmless(write: Callable[[bytes], object]) -> Callable[[bytes], object]:
+    """Writes text to a terminal as it is, save for what would steer the terminal.
+
+    Escaped as JSON escapes it, so that JSON stays the same document.
+    """
+
+    def filtered(content: bytes) -> object:
+        text = bytes(content).decode("utf-8", "replace")
+        return write(_STEERING.sub(lambda one: f"\\u{ord(one[0]):04x}", text).encode())
+
+    return filtered
+
+
 @contextlib.contextmanager
 def whole_file(path: str) -> Iterator[Callable[[bytes], object]]:
     """A file that appears under its name only when it is complete.
@@ -42,7 +60,7 @@ def whole_file(path: str) -> Iterator[Callable[[bytes], object]]:
             with open(target, "wb") as file:
                 yield file.write
             return
-        temporary = f"{target}.{os.getpid()}.tmp"
+        temporary = f"{target}.{os.urandom(8).hex()}.tmp"
         try:
             with open(temporary, "xb") as file:
                 yield file.write

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, TypeVar
 from deltacli.cli.engines import EngineWish
 from deltacli.cli.failure import failure_text
 from deltacli.cli.options import CommonOptions
-from deltacli.cli.places import TextSink, check_place, is_terminal, whole_file, writing_to
+from deltacli.cli.places import (
+    TextSink,
+    check_place,
+    harmless,
+    is_terminal,
+    whole_file,
+    writing_to,
+)
 from deltacli.cli.progress import Progress
 from deltacli.errors import DeltaCliError, NotFound, UsageError
 from deltacli.operations.records import Document, Listing, Report, check_fields, check_report_fields
@@ -295,8 +302,10 @@ class Session:
     @contextlib.contextmanager
     def _sink(self) -> Iterator[Callable[[bytes], object]]:
         if self.options.output_file is None:
+            write = sys.stdout.buffer.write
             with writing_to("standard output"):
-                yield sys.stdout.buffer.write
+                is_plain = self._stdout_is_terminal and self.format is not Format.TABLE
+                yield harmless(write) if is_plain else write
                 sys.stdout.buffer.flush()
             return
         with whole_file(self.options.output_file) as write:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.delta.actions import Json
 from deltacli.delta.arrow_types import NoArrowType, arrow_type
 from deltacli.delta.column_mapping import MODE
-from deltacli.delta.paths import decode_path, is_absolute
+from deltacli.delta.paths import is_absolute
+from deltacli.delta.root import Root
 from deltacli.delta.schema import Array, Map, Struct, type_text, unmapped
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.stats_schema import indexed_columns
 from deltacli.errors import Refused
+from deltacli.storage import LogStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +153,15 @@ def _physical(data_type: Any) -> Any:
     return data_type
 
 
-def new_name(old_path: str) -> str:
-    """A name on storage beside an old file, where that lies in the table."""
-    folder = "" if is_absolute(old_path) else decode_path(old_path).rpartition("/")[0]
-    name = f"part-00000-{uuid.uuid4()}-c000.parquet"
-    return f"{folder}/{name}" if folder else name
+def new_names(store: LogStore, old_paths: Sequence[str]) -> list[str]:
+    """A name on storage beside each old file, where that lies in the table and behind no link."""
+    root = Root(store)
+    real: dict[str, bool] = {"": True}
+    names = []
+    for path in old_paths:
+        folder = "" if is_absolute(path) else (root.own_name(path) or "").rpartition("/")[0]
+        if folder not in real:
+            real[folder] = store.look(folder) is not None
+        name = f"part-00000-{uuid.uuid4()}-c000.parquet"
+        names.append(f"{folder}/{name}" if folder and real[folder] else name)
+    return names

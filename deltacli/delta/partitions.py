@@ -60,7 +60,7 @@ def partition_value(text: str | None, data_type: DataType) -> Any:
         if name in ("float", "double"):
             return float(text)
         if name.startswith("decimal"):
-            return Decimal(text)
+            return _decimal(text)
         if name == "boolean":
             return {"true": True, "false": False}[text.lower()]
         if name == "date":
@@ -75,6 +75,14 @@ def partition_value(text: str | None, data_type: DataType) -> Any:
     except (ValueError, KeyError, InvalidOperation) as error:
         raise ValueError(f"{text!r} is not a {name}: {error}") from None
     return text
+
+
+def _decimal(text: str) -> Decimal:
+    """A number that any decimal type can hold; Arrow does not survive others."""
+    number = Decimal(text)
+    if not number.is_finite() or abs(number.adjusted()) > 76 or len(number.as_tuple().digits) > 76:
+        raise ValueError("out of range")
+    return number
 
 
 def sort_key(values: Mapping[str, str | None], types: Mapping[str, DataType]) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -99,8 +100,10 @@ class Places:
         store, path = self.of(vector_location(descriptor, self.store.location) or "")
         try:
             with store.open(path) as file:
+                end = file.seek(0, os.SEEK_END)
                 file.seek(offset)
-                return file.read(size)
+                # A size that is made up must not take as much memory.
+                return file.read(min(size, max(end - offset, 0)))
         except FileMissing as error:
             raise CorruptLog(f"the deletion vector's file is missing: {error.message}") from error
 

@@ -17,7 +17,7 @@ from deltacli.delta.column_mapping import PHYSICAL
 DEFAULT = "CURRENT_DEFAULT"
 LENGTHS = "__CHAR_VARCHAR_TYPE_STRING"
 COLLATIONS = "__COLLATIONS"
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(-?\d{1,9})\s*\)")
 
 
 @dataclass(frozen=True, slots=True)

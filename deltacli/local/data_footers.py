@@ -17,6 +17,7 @@ from deltacli.delta.data_files import DataColumn, DataFooter
 from deltacli.delta.scan import Places
 from deltacli.errors import DeltaCliError, FileMissing, StorageError
 from deltacli.local.helper import Helper, pays_off
+from deltacli.storage import parquet_source
 
 _THREADS = 16
 _AT_ONCE = 1024
@@ -69,7 +70,7 @@ def read_data_footer(places: Places, location: str) -> DataFooter:
     try:
         store, path = places.of(location)
         size = store.stat(path).size
-        with pq.ParquetFile(store.file_path(path) or store.open(path), pre_buffer=False) as file:
+        with pq.ParquetFile(parquet_source(store, path), pre_buffer=False) as file:
             rows = int(file.metadata.num_rows)
             columns, odd = _KNOWN.of(file)
             return DataFooter(location, rows, size, columns, odd=odd + _odd_codec(file.metadata))

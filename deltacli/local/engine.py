@@ -35,7 +35,7 @@ from deltacli.delta.paths import sidecar_path
 from deltacli.delta.replay import FileKey, Reconciled
 from deltacli.errors import FileMissing, StorageError, UnreadableCheckpoint
 from deltacli.local.footers import Footer, all_null, groups_with, read_footer
-from deltacli.storage import LogStore
+from deltacli.storage import LogStore, parquet_source
 
 if TYPE_CHECKING:
     from deltacli.delta.actions import Json
@@ -160,9 +160,11 @@ class LocalCheckpoint:
             return read_footer(path, file)
 
     def _open(self, path: str, metadata: Any = None) -> Any:
-        source = self._store.file_path(path) or self._store.open(path)
         return pq.ParquetFile(
-            source, metadata=metadata, pre_buffer=False, coerce_int96_timestamp_unit="us"
+            parquet_source(self._store, path),
+            metadata=metadata,
+            pre_buffer=False,
+            coerce_int96_timestamp_unit="us",
         )
 
     def _apply_small(

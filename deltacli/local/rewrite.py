@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from deltacli.delta.actions import Json
 from deltacli.delta.arrow_types import arrow_type, type_name
 from deltacli.delta.column_mapping import ID
-from deltacli.delta.data_files import NewFile, Target, new_name
+from deltacli.delta.data_files import NewFile, Target, new_names
 from deltacli.delta.paths import file_location
 from deltacli.delta.scan import Places, Rows, ScanFile
 from deltacli.delta.schema import Array, DataType, Map, Struct
@@ -40,7 +40,7 @@ def rewrite_files(
     store: LogStore, places: Places, target: Target, adds: Sequence[Json]
 ) -> list[NewFile | None]:
     """A new file for each `add`. If one cannot be made, none is left behind."""
-    jobs = [(one, new_name(one["path"])) for one in adds]
+    jobs = list(zip(adds, new_names(store, [one["path"] for one in adds]), strict=True))
     work = partial(rewrite_file, store, places, target)
     try:
         with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:

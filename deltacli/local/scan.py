@@ -19,7 +19,7 @@ from deltacli.delta.column_mapping import ID, MODE
 from deltacli.delta.scan import Files, Rows, ScanFile
 from deltacli.delta.schema import Array, DataType, Field, Map, Struct
 from deltacli.errors import CorruptLog, FileMissing, StorageError
-from deltacli.storage import DataStore
+from deltacli.storage import DataStore, parquet_source
 
 _FILE_ID = b"PARQUET:field_id"
 _BATCH = 8192
@@ -72,7 +72,7 @@ def _file_rows(
 
 def open_data_file(store: DataStore, path: str) -> Any:
     return pq.ParquetFile(
-        store.file_path(path) or store.open(path),
+        parquet_source(store, path),
         pre_buffer=False,
         coerce_int96_timestamp_unit="us",
     )

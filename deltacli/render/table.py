@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from itertools import islice
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -106,7 +108,7 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
         _cut_to_fit(cells, used, people.console.width)
         for name in used:
             table.add_column(
-                _TITLES.get(name, name),
+                _title(name),
                 justify="right" if name in _NUMBERS else "left",
                 overflow="fold",
                 no_wrap=name in _UNBROKEN or name in _CUT,
@@ -120,6 +122,10 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
         people.console.print(Text(line))
 
 
+def _title(name: str) -> str:
+    return _TITLES.get(name) or escaped(name)
+
+
 def _says(value: Any) -> bool:
     """Whether a value says something; a number always does."""
     return bool(value) or type(value) in (int, float)
@@ -129,7 +135,7 @@ def _cut_to_fit(cells: list[list[Text]], names: Sequence[str], width: int) -> No
     """Shorten the cells that may be cut to what the others leave of the line."""
     cut = [position for position, name in enumerate(names) if name in _CUT]
     others = [position for position in range(len(names)) if position not in cut]
-    titles = [len(_TITLES.get(name, name)) for name in names]
+    titles = [cell_len(_title(name)) for name in names]
     taken = sum(
         2 + max(titles[position], *(line[position].cell_len for line in cells))
         for position in others
@@ -173,6 +179,8 @@ def _value_text(name: str, value: Any, people: People, *, short: bool = False) -
     return Text(escaped(str(value)) if short else _printable(str(value)))
 
 
+# What is longer counts nothing.
+_COUNT = re.compile(r"[0-9]{1,20}")
 _SAYS_NOTHING = (None, "", "[]", "{}", "null", "false", False)
 
 
@@ -181,7 +189,7 @@ def _metrics(metrics: Mapping[str, Any]) -> str:
     parts = []
     for key, value in metrics.items():
         text = _inline(value)
-        if not text.isdecimal() or int(text) == 0 or key.endswith("Ms"):
+        if not _COUNT.fullmatch(text) or int(text) == 0 or key.endswith("Ms"):
             continue
         if "Bytes" in key or "Size" in key:
             parts.append(f"{key} {human_size(int(text))}")
@@ -209,7 +217,7 @@ def _time_text(value: str, people: People, *, short: bool) -> Text:
     try:
         stamp = parse_instant(value, zone=people.zone, now_ms=people.now_ms)
     except UsageError:  # a year that datetime does not know stays as it is
-        return Text(value)
+        return Text(escaped(value))
     shown = (iso_time(stamp, people.zone) or "").replace("T", " ")
     shown = shown[:19] + shown[23:]
     if short:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -25,8 +26,11 @@ def cache_folder() -> Path:
         return folder
     other = Path(tempfile.gettempdir()) / f"deltacli-{os.getuid()}"
     other.mkdir(exist_ok=True, mode=0o700)
-    if other.stat().st_uid != os.getuid():
-        raise StorageError(f"{other} belongs to somebody else", hint="set XDG_CACHE_HOME")
+    # Anybody may have put something under this name, a link too.
+    found = other.lstat()
+    is_own = found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) == 0o700
+    if not (is_own and stat.S_ISDIR(found.st_mode)):
+        raise StorageError(f"{other} is not a folder of your own", hint="set XDG_CACHE_HOME")
     return other
 
 
@@ -34,7 +38,8 @@ def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
     """Make a file have this text, if it has not."""
     if path.exists() and path.read_text() == text:
         return
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    temporary.write_text(text)
+    temporary = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
+    with temporary.open("x") as file:
+        file.write(text)
     temporary.chmod(mode)
     temporary.replace(path)

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from deltacli.delta.actions import Json
-from deltacli.delta.data_files import DataFooter, NewFile, Target, new_name
+from deltacli.delta.data_files import DataFooter, NewFile, Target, new_names
 from deltacli.delta.engine import (
     CheckpointContent,
     FileBatch,
@@ -111,7 +111,7 @@ class SparkEngine:
     def rewrite_files(
         self, store: LogStore, places: Places, target: Target, adds: Sequence[Json]
     ) -> list[NewFile | None]:
-        jobs = [(one, new_name(one["path"])) for one in adds]
+        jobs = list(zip(adds, new_names(store, [one["path"] for one in adds]), strict=True))
         try:
             return self._jobs.each(_Rewrite(store, places, target), jobs)
         except BaseException:

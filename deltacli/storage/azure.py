@@ -8,12 +8,14 @@ from typing import Any
 from deltacli.storage.buckets import BucketStore, Page
 from deltacli.storage.remote import RemoteFile, millis
 
-# The driver's own first pause is 15 s: a minute until a dead endpoint is told.
-_FIRST_PAUSE = 1
+# The driver's own pauses add up to a minute and a half for each request to a dead endpoint.
+_FIRST_PAUSE, _GROWTH = 1, 2
 
 
 class AzureStore(BucketStore):
     """Lists by pages."""
+
+    _passing = frozenset((429,))
 
     def __init__(self, url: str, options: Mapping[str, str]):
         super().__init__(url, options)
@@ -21,6 +23,7 @@ class AzureStore(BucketStore):
         for policy in getattr(pipeline, "_impl_policies", ()):
             if hasattr(policy, "initial_backoff"):
                 policy.initial_backoff = _FIRST_PAUSE
+                policy.increment_base = _GROWTH
 
     def _listing(self, prefix: str, start: str, *, is_flat: bool) -> Iterator[Page]:
         from fsspec.asyn import sync

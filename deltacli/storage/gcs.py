@@ -15,6 +15,8 @@ _FIELDS = "nextPageToken,prefixes,items(name,size,updated)"
 class GcsStore(BucketStore):
     """Lists from a key and by pages."""
 
+    _passing = frozenset()
+
     def __init__(self, url: str, options: Mapping[str, str]):
         # Otherwise the driver first asks by gRPC what kind of bucket it is, and waits for
         # minutes where that is not allowed.

@@ -12,7 +12,8 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING
 
 from deltacli.errors import AlreadyExists, FileMissing, StorageError
-from deltacli.storage import Walked, delete_one_by_one, no_signed_urls
+from deltacli.storage import Walked, no_signed_urls
+from deltacli.storage.nofollow import RealFolder, check_real
 
 if TYPE_CHECKING:
     from deltacli.storage.ahead import WalkAhead
@@ -81,12 +82,12 @@ class LocalStore:
 
     def read(self, path: str) -> bytes:
         whole = self._path(path)
-        with _explained(whole), open(whole, "rb", buffering=0) as file:
+        with _explained(whole), open(whole, "rb", buffering=0, opener=_plain_file) as file:
             return file.read()
 
     def open(self, path: str) -> IO[bytes]:
         with _explained(self._path(path)):
-            return open(self._path(path), "rb")
+            return open(self._path(path), "rb", opener=_plain_file)
 
     def stat(self, path: str) -> LocalEntry:
         with _explained(self._path(path)):
@@ -193,7 +194,7 @@ class LocalStore:
 
     def put_if_absent(self, path: str, content: bytes) -> None:
         target = self._path(path)
-        with _explained(target), self._temporary(target, content) as temporary:
+        with _explained(target), self._temporary(path, content) as temporary:
             try:
                 # A hard link fails if the name exists, and shows the whole file at once.
                 os.link(temporary, target)
@@ -205,17 +206,19 @@ class LocalStore:
 
     def put(self, path: str, content: bytes) -> None:
         target = self._path(path)
-        with _explained(target), self._temporary(target, content) as temporary:
+        with _explained(target), self._temporary(path, content) as temporary:
             os.replace(temporary, target)
             _sync_folder(target)
 
     def scratch(self, path: str) -> str:
+        check_real(self.root, path.rpartition("/")[0])
         folder, _, name = self._path(path).rpartition("/")
         with _explained(folder):
             os.makedirs(folder, exist_ok=True)
         return f"{folder}/.{name}.{os.urandom(16).hex()}.tmp"
 
     def put_file(self, path: str, source: str) -> None:
+        check_real(self.root, path.rpartition("/")[0])
         target = self._path(path)
         with _explained(target):
             _sync(source)
@@ -223,16 +226,27 @@ class LocalStore:
             _sync_folder(target)
 
     def delete(self, path: str) -> None:
-        with contextlib.suppress(FileMissing), _explained(self._path(path)):
-            os.unlink(self._path(path))
+        for _, error in self.delete_all([path]):
+            raise error
 
     def delete_all(self, paths: Sequence[str]) -> list[tuple[str, StorageError]]:
-        return list(delete_one_by_one(self, paths))
+        failures = []
+        with RealFolder(self.root) as folders:
+            for path in paths:
+                folder, _, name = path.rpartition("/")
+                try:
+                    with contextlib.suppress(FileMissing), _explained(self._path(path)):
+                        folders.unlink(folder, name)
+                except StorageError as error:
+                    failures.append((path, error))
+        return failures
 
     def remove_folder(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
         try:
-            os.rmdir(self._path(path))
-        except OSError:  # not empty any more, gone, or not ours: it stays
+            with RealFolder(self.root) as folders:
+                folders.rmdir(folder, name)
+        except (OSError, StorageError):  # not empty any more, gone, or not ours: it stays
             return False
         return True
 
@@ -249,9 +263,10 @@ class LocalStore:
         return True
 
     @contextlib.contextmanager
-    def _temporary(self, target: str, content: bytes) -> Iterator[str]:
-        """A synced file with `content` beside `target`, under a name that every reader ignores."""
-        folder, name = os.path.split(target)
+    def _temporary(self, path: str, content: bytes) -> Iterator[str]:
+        """A synced file with `content` beside `path`, under a name that every reader ignores."""
+        check_real(self.root, path.rpartition("/")[0])
+        folder, name = os.path.split(self._path(path))
         os.makedirs(folder, exist_ok=True)
         temporary = os.path.join(folder, f".{name}.{os.urandom(16).hex()}.tmp")
         try:
@@ -295,6 +310,15 @@ def _walk_folder(
             names = [name for name in names if not hides(name)]
         yield Walked(here, names, pins=tuple(pins), links=tuple(links))
     yield Walked(here, [])
+
+
+def _plain_file(path: str, flags: int) -> int:
+    """Open what is a file: a pipe would wait for ever, a device would never end."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if stat_bits.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a plain file", path)
 
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}

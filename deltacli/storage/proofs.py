@@ -22,7 +22,7 @@ def prove_put_if_absent(store: LogStore, folder: str = "_delta_log") -> None:
     """
     probe = _probe(folder)
     try:
-        store.put_if_absent(probe, b"first")
+        put_own(store, probe, b"first", lambda found: found == b"first")
     except StorageError as error:
         # It is the folder that cannot be written to.
         error.message = error.message.replace(probe, folder)

@@ -64,6 +64,8 @@ class RemoteStore:
 
     reads_are_remote = True
     has_folders = False
+    # Answers after which a request is repeated: those that the driver does not repeat itself.
+    _passing = frozenset((429, *range(500, 600)))
 
     def __init__(self, url: str, options: Mapping[str, str]):
         scheme, _, rest = url.partition("://")
@@ -315,12 +317,17 @@ class RemoteStore:
     def creates_exclusively(self) -> bool:
         return _creates_exclusively(self._fs)
 
+    def _may_pass(self, error: BaseException) -> bool:
+        # Failed connections are repeated by the drivers.
+        known = FileNotFoundError | FileExistsError | PermissionError | NotADirectoryError
+        return not isinstance(error, known) and _http_status(error) in self._passing
+
     def _url(self, path: str) -> str:
         return f"{self.location}/{path}" if path else self.location
 
     def _run(self, path: str, action: Callable[[], T]) -> T:
         with _explained(self._url(path)):
-            return retrying(action, is_transient=_is_transient)
+            return retrying(action, is_transient=self._may_pass)
 
 
 @contextlib.contextmanager
@@ -463,13 +470,3 @@ def _http_status(exc: BaseException) -> int | None:
                 return int(code)
         seen = seen.__cause__
     return None
-
-
-def _is_transient(exc: BaseException) -> bool:
-    if isinstance(exc, FileNotFoundError | FileExistsError | PermissionError | NotADirectoryError):
-        return False
-    status = _http_status(exc)
-    if status is not None:
-        return status == 429 or status >= 500
-    # Drivers repeat failed connections themselves; what a server says is for us to judge.
-    return False

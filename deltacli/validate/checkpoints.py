@@ -29,7 +29,7 @@ from deltacli.delta.replay import FileKey, key_of
 from deltacli.delta.segment import Checkpoint
 from deltacli.errors import FileMissing
 from deltacli.local.engine import flatten
-from deltacli.storage import LogStore
+from deltacli.storage import LogStore, parquet_source
 from deltacli.validate.commits import Body, parse_lines
 from deltacli.validate.definition import Definition
 from deltacli.validate.replay import FACT_NAMES, Entry, State, Sums, entry_of, file_facts, path_of
@@ -252,14 +252,8 @@ def rows_of(column: Any) -> Any:
 
 
 def open_parquet(store: LogStore, path: str) -> Any:
-    place = store.file_path(path)
-    # Arrow takes names for UTF-8.
-    source = place if place is not None and _is_text(place) else store.open(path)
+    source = parquet_source(store, path)
     return pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us")
-
-
-def _is_text(name: str) -> bool:
-    return not any("\ud800" <= one <= "\udfff" for one in name)
 
 
 def _protocol(row: Row) -> Protocol | None:
