@@ -9,7 +9,7 @@ from deltacli.storage.buckets import BucketStore, Page
 from deltacli.storage.remote import RemoteFile, millis
 
 # The driver's own pauses add up to a minute and a half for each request to a dead endpoint.
-_FIRST_PAUSE, _GROWTH = 1, 2
+_PAUSES = {"initial_backoff": 0, "increment_base": 2, "random_jitter_range": 1}
 
 
 class AzureStore(BucketStore):
@@ -22,8 +22,7 @@ class AzureStore(BucketStore):
         pipeline = getattr(self._fs.service_client, "_pipeline", None)
         for policy in getattr(pipeline, "_impl_policies", ()):
             if hasattr(policy, "initial_backoff"):
-                policy.initial_backoff = _FIRST_PAUSE
-                policy.increment_base = _GROWTH
+                vars(policy).update(_PAUSES)
 
     def _listing(self, prefix: str, start: str, *, is_flat: bool) -> Iterator[Page]:
         from fsspec.asyn import sync

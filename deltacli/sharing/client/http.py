@@ -203,7 +203,8 @@ class Http:
         if place.proxy and place.scheme == "http":
             own |= proxy_headers(place.proxy)
         connection.request(request.method, target, request.body, own)
-        answer = connection.getresponse()
+        with _beginning_within(connection, 2 * self.patience.silence_s):
+            answer = connection.getresponse()
         found = {name.lower(): one for name, one in answer.getheaders()}
         content = self._content(answer, found, request.most_bytes, place)
         size = content.tell()
@@ -232,8 +233,11 @@ class Http:
             received += len(piece)
             for part in _unpacked(unpack, piece) if unpack else (piece,):
                 _keep(content, part)
-                if content.tell() > most_bytes:
+                # What is sent may unpack to nothing.
+                if max(content.tell(), received) > most_bytes:
                     raise BadAnswer(f"{place.host} answers with more than {most_bytes:,} bytes")
+            if unpack and unpack.unused_data:
+                raise BadAnswer(f"{place.host} goes on behind the end of its answer")
             elapsed = time.monotonic() - begun
             if elapsed > 2 * self.patience.silence_s and received < elapsed * _LEAST_BYTES_A_SECOND:
                 raise TimeoutError(f"{received} bytes in {elapsed:.0f} s")
@@ -362,6 +366,29 @@ def _place_of(url: str) -> tuple[_Place, str]:
     if proxy and parts.scheme == "http":
         target = f"http://{parts.netloc.rpartition('@')[2]}{target}"
     return _Place(parts.scheme, parts.hostname, port, proxy), target
+
+
+@contextlib.contextmanager
+def _beginning_within(connection: http.client.HTTPConnection, seconds: float) -> Iterator[None]:
+    """Cuts a connection whose answer does not begin in time, however busy it is kept."""
+    is_late = threading.Event()
+
+    def cut() -> None:
+        is_late.set()
+        with contextlib.suppress(OSError, AttributeError):
+            connection.sock.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (OSError, http.client.HTTPException) as error:
+        if is_late.is_set():
+            raise TimeoutError(f"no answer began in {seconds:.0f} s") from error
+        raise
+    finally:
+        timer.cancel()
 
 
 def _unpacked(unpack: Any, piece: bytes) -> Iterator[bytes]:

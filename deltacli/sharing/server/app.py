@@ -403,7 +403,9 @@ def _check_headers(request: Request) -> None:
     if size > MOST_HEADERS:
         raise Failure(431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "the headers are too long")
     if request.headers("content-length") and request.headers("transfer-encoding"):
-        raise malformed("a body has a length or is in chunks, not both")
+        # What comes behind it may be a body to one reader and a request to another.
+        close = {"connection": "close"}
+        raise malformed("a body has a length or is in chunks, not both", close)
 
 
 def _check_method(request: Request, *allowed: str, error: Failure | None = None) -> None:

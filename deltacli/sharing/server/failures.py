@@ -32,9 +32,9 @@ def invalid(message: str) -> Failure:
     return Failure(400, INVALID, message)
 
 
-def malformed(message: str) -> Failure:
+def malformed(message: str, headers: Mapping[str, str] | None = None) -> Failure:
     """The request cannot be read."""
-    return Failure(400, MALFORMED, message)
+    return Failure(400, MALFORMED, message, headers)
 
 
 def unsupported(message: str) -> Failure:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
 from collections import Counter
+from functools import partial
 from typing import IO, Any
 
 from deltacli.delta import json_text
@@ -35,7 +37,9 @@ class AuditLog:
             if self._path in (None, "-"):
                 return
             try:
-                self._file = open(str(self._path), "ab", buffering=0)  # noqa: SIM115
+                self._file = open(  # noqa: SIM115
+                    str(self._path), "ab", buffering=0, opener=partial(os.open, mode=0o600)
+                )
             except OSError as error:
                 raise StorageError(
                     f"cannot write {self._path}: {error.strerror}",
