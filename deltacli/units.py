@@ -180,6 +180,21 @@ def escaped(text: str) -> str:
     )
 
 
+_PASSWORD = re.compile(r"(?<=://)[^/\s'\"]*:[^/\s'\"]*@")
+_SIGNATURE = re.compile(
+    r"([?&](?:sig|signature|token|access_token|sas|awsaccesskeyid|googleaccessid"
+    r"|x-(?:amz|goog)-(?:signature|credential|security-token))=)[^&#\s'\"]+",
+    re.IGNORECASE,
+)
+
+
+def without_secrets(text: str) -> str:
+    """Text whose URLs show no password and no signature."""
+    if "://" not in text:
+        return text
+    return _SIGNATURE.sub(r"\1***", _PASSWORD.sub("***@", text))
+
+
 def human_span(duration_ms: int) -> str:
     """A duration in whole units, rounded down: `7d`, `1d 12h`, `1h 30m`, `0s`."""
     units = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))

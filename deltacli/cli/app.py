@@ -122,7 +122,9 @@ def _report(error: DeltaCliError, arguments: Sequence[str]) -> int:
     if _asks_for(arguments, "--debug", env="DELTACLI_DEBUG"):
         import traceback
 
-        traceback.print_exception(error)
+        from deltacli.units import without_secrets
+
+        print(without_secrets("".join(traceback.format_exception(error))), file=sys.stderr)
     from deltacli.cli.failure import failure_text
 
     text = failure_text(error, as_json=_wants_json(arguments))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from deltacli.errors import DeltaCliError, Interrupted, StorageError
-from deltacli.units import escaped
+from deltacli.units import escaped, without_secrets
 
 _MOST = 2000
 
@@ -17,8 +17,8 @@ def failure_text(error: DeltaCliError, *, as_json: bool) -> str:
 
         body = {
             "error": type(error).__name__,
-            "message": error.message,
-            "hint": error.hint,
+            "message": without_secrets(error.message),
+            "hint": without_secrets(error.hint) if error.hint else None,
             "exitCode": error.exit_code,
             "location": _url(error.location or error.table),
         }
@@ -31,12 +31,15 @@ def failure_text(error: DeltaCliError, *, as_json: bool) -> str:
 
 def _shortened(text: str) -> str:
     """A line that somebody can read, whatever names a table has."""
+    text = without_secrets(text)
     return text if len(text) <= _MOST else f"{text[: _MOST // 2]} … {text[-_MOST // 2 :]}"
 
 
 def _url(place: str | None) -> str | None:
     """A place as results tell it; what is relative to a table stays so."""
-    return f"file://{place}" if place and place.startswith("/") else place
+    if place and place.startswith("/"):
+        return f"file://{place}"
+    return without_secrets(place) if place else place
 
 
 def _with_table(error: DeltaCliError) -> str:

@@ -28,7 +28,7 @@ from deltacli.errors import DeltaCliError, NotFound, UsageError
 from deltacli.operations.records import Document, Listing, Report, check_fields, check_report_fields
 from deltacli.render.formats import FindingsFormat, Format
 from deltacli.storage import LogStore, open_store
-from deltacli.units import escaped, iso_time, parse_instant, parse_zone
+from deltacli.units import escaped, iso_time, parse_instant, parse_zone, without_secrets
 
 if TYPE_CHECKING:
     # Imported where they are used: not every command rebuilds a state, and start-up counts.
@@ -57,11 +57,12 @@ class Session:
     @cached_property
     def storage_options(self) -> Mapping[str, str]:
         pairs = {}
-        for text in self.options.storage_option or ():
+        for position, text in enumerate(self.options.storage_option or (), 1):
             key, equals, value = text.partition("=")
             if not equals or not key:
                 raise UsageError(
-                    f"--storage-option {text!r} is not KEY=VALUE",
+                    # It may be a secret as it is.
+                    f"--storage-option is not KEY=VALUE (number {position} of them)",
                     hint="write it as --storage-option region_name=eu-west-1",
                 )
             pairs[key] = value
@@ -385,7 +386,7 @@ class Session:
         if not self.options.quiet:
             self._progress.clear()
             with contextlib.suppress(OSError):
-                print(escaped(message), file=sys.stderr)
+                print(escaped(without_secrets(message)), file=sys.stderr)
 
     def _shows_progress(self) -> bool:
         options = self.options

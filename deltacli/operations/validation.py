@@ -13,6 +13,7 @@ from deltacli.checking.tally import Checked, FindingKey, Found
 from deltacli.delta import json_text
 from deltacli.errors import DeltaCliError, UsageError
 from deltacli.operations.records import Document, Listing, Row
+from deltacli.units import without_secrets
 
 FINDING_FIELDS = (
     "location", "rule", "severity", "title", "message", "file", "line", "version", "path", "hint",
@@ -37,7 +38,7 @@ class TableResult:
     def location(self) -> str:
         if self.checked is not None:
             return self.checked.location
-        return (self.error.location if self.error else None) or self.table
+        return (self.error.location if self.error else None) or without_secrets(self.table)
 
     @property
     def rules(self) -> Sequence[AnyRule]:

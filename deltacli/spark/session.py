@@ -94,9 +94,14 @@ def open_session(settings: SparkSettings) -> SparkSession:
     os.environ["PYTHONUTF8"] = "1"
     _check_master(settings.master)
     builder = SparkSession.builder.master(settings.master).appName("deltacli")
-    for key, value in _configuration(settings, java).items():
+    ours, theirs = _configuration(settings, java)
+    for key, value in ours.items():
         builder = builder.config(key, value)
-    with _own_interrupts(), _java_talk(keep=settings.is_verbose) as talk:
+    with (
+        _own_interrupts(),
+        _out_of_sight(theirs),
+        _java_talk(keep=settings.is_verbose) as talk,
+    ):
         try:
             session = builder.getOrCreate()
         except Exception as exc:
@@ -142,14 +147,48 @@ def _check_master(master: str) -> None:
     )
 
 
-def _configuration(settings: SparkSettings, java: Java) -> dict[str, str]:
-    """Ours, then the user's; Java's options are put behind each other."""
+def _configuration(settings: SparkSettings, java: Java) -> tuple[dict[str, str], Mapping[str, str]]:
+    """Ours, save where the user says otherwise, and the user's; Java's options get both."""
     if "spark.master" in settings.conf:
         raise UsageError("spark.master is no setting here", hint="use --spark-master")
     defaults = _defaults(settings, java)
     options = "spark.driver.extraJavaOptions"
     own = f"{defaults[options]} {settings.conf.get(options, '')}".strip()
-    return {**defaults, **settings.conf, options: own}
+    theirs = {key: value for key, value in settings.conf.items() if key != options}
+    ours = {key: value for key, value in defaults.items() if key not in theirs}
+    return {**ours, options: own}, theirs
+
+
+@contextlib.contextmanager
+def _out_of_sight(conf: Mapping[str, str]) -> Iterator[None]:
+    """Tells Java what the user set by a file: everybody sees the arguments of a process."""
+    if not conf:
+        yield
+        return
+    variable = "PYSPARK_SUBMIT_ARGS"
+    before = os.environ.get(variable)
+    with tempfile.NamedTemporaryFile("w", suffix=".conf", encoding="ascii") as file:
+        file.writelines(f"{_property(key)}={_property(value)}\n" for key, value in conf.items())
+        file.flush()
+        given = f"--properties-file {file.name} --load-spark-defaults"
+        os.environ[variable] = f"{given} {before or 'pyspark-shell'}"
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[variable]
+            else:
+                os.environ[variable] = before
+
+
+def _property(text: str) -> str:
+    """A key or value as files of Java's properties write it."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    return "".join(
+        chr(high << 8 | low) if not high and chr(low).isalnum() and low < 128
+        else f"\\u{high << 8 | low:04x}"
+        for high, low in zip(units[::2], units[1::2], strict=True)
+    )  # fmt: skip
 
 
 @contextlib.contextmanager

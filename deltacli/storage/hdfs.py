@@ -33,8 +33,8 @@ class HdfsStore(RemoteStore):
                 return "/" + rest.partition("/")[2] if mark and "/" not in scheme else path
 
         return (
-            Driver(**Driver._get_kwargs_from_urls(self.location), **self._options),
-            Driver._strip_protocol(self.location),
+            Driver(**Driver._get_kwargs_from_urls(self._address), **self._options),
+            Driver._strip_protocol(self._address),
         )
 
     def _create(self, target: str, content: bytes) -> None:

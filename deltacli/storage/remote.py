@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from io import RawIOBase
 from queue import Full, Queue
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, cast
 
 from deltacli.errors import (
     AlreadyExists,
@@ -31,6 +33,7 @@ from deltacli.storage import (
     retrying,
     scratch_file,
 )
+from deltacli.units import without_secrets
 
 T = TypeVar("T")
 
@@ -71,21 +74,22 @@ class RemoteStore:
         scheme, _, rest = url.partition("://")
         scheme = _SCHEME_ALIASES.get(scheme.lower(), scheme.lower())
         self.scheme = scheme
-        self.location = f"{scheme}://{rest.rstrip('/')}"
+        self._address = f"{scheme}://{rest.rstrip('/')}"
+        self.location = without_secrets(self._address)
         self._options = dict(options)
         with _opening(scheme, self.location):
             self._fs, root = self._connected()
         self._root = root.rstrip("/")
 
     def __reduce__(self) -> tuple[type[RemoteStore], tuple[str, dict[str, str]]]:
-        return type(self), (self.location, self._options)
+        return type(self), (self._address, self._options)
 
     def _connected(self) -> tuple[Any, str]:
         """The driver, and the table's root in its words."""
         import fsspec
 
         options = self._driver_options(self._options)
-        driver, root = fsspec.core.url_to_fs(self.location, **options)
+        driver, root = fsspec.core.url_to_fs(self._address, **options)
         return driver, root
 
     def _driver_options(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -217,9 +221,10 @@ class RemoteStore:
         return self._run(path, lambda: bytes(self._fs.cat_file(self._path(path))))
 
     def open(self, path: str) -> IO[bytes]:
-        return self._run(
+        file = self._run(
             path, lambda: self._fs.open(self._path(path), "rb", cache_type="readahead")
         )
+        return cast("IO[bytes]", _Reader(file, partial(self._run, path)))
 
     def stat(self, path: str) -> RemoteEntry:
         self._fs.invalidate_cache()
@@ -306,7 +311,7 @@ class RemoteStore:
         return False
 
     def parent(self) -> RemoteStore | None:
-        scheme, _, rest = self.location.partition("://")
+        scheme, _, rest = self._address.partition("://")
         above, slash, _ = rest.rpartition("/")
         return type(self)(f"{scheme}://{above}", self._options) if slash else None
 
@@ -376,6 +381,49 @@ def _creates_exclusively(filesystem: Any) -> bool:
     return own is not AbstractFileSystem.pipe_file and ("mode" in words or "overwrite" in words)
 
 
+class _Reader(RawIOBase):
+    """A file of the driver's that asks again, and explains what fails, at each read."""
+
+    def __init__(self, file: Any, run: Callable[[Callable[[], Any]], Any]):
+        self._file = file
+        self._run = run
+
+    def read(self, size: int | None = -1) -> bytes:
+        position = self._file.tell()
+
+        def attempt() -> bytes:
+            self._file.seek(position)
+            return bytes(self._file.read(-1 if size is None else size))
+
+        content: bytes = self._run(attempt)
+        return content
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
 def _name(info: Mapping[str, Any]) -> str:
     return str(info["name"]).rstrip("/").rsplit("/", 1)[-1]
 
@@ -431,7 +479,7 @@ def _translated(exc: Exception, url: str) -> StorageError:
         return Busy(f"{url} is being written by another writer", location=url)
     if isinstance(exc, FileNotFoundError | NotADirectoryError):
         return FileMissing(f"{url} does not exist", location=url)
-    text = f"{type(exc).__name__}: {_first_line(exc)}"
+    text = without_secrets(f"{type(exc).__name__}: {_first_line(exc)}")
     if isinstance(exc, PermissionError) or status in (401, 403) or _DENIED.search(text):
         return StorageError(
             f"no permission for {url}: {text}",

@@ -26,6 +26,7 @@ from deltacli.cli.session import Session
 from deltacli.delta.paths import HIDDEN_LETTERS, HIDDEN_WORDS
 from deltacli.errors import DeltaCliError, Interrupted, PartlyDone, Refused, UsageError
 from deltacli.render.formats import Format
+from deltacli.units import without_secrets
 
 if TYPE_CHECKING:
     from deltacli.operations.inventory import InventoryRow
@@ -250,7 +251,7 @@ def _vacuum_all(
     failures: list[DeltaCliError] = []
     for table in tables:
         begun = time.monotonic()
-        run = TableRun(table, 0, 0.0)
+        run = TableRun(without_secrets(table), 0, 0.0)
         runs.append(run)
         try:
             run.location = session.open(table)[0].location
