@@ -202,8 +202,9 @@ def read_hint(store: LogStore, warnings: list[str]) -> LastCheckpoint | None:
         except FileMissing:
             return None
         except StorageError as error:
+            # The store has tried again itself.
             reason = error.message
-            continue
+            break
         try:
             return parse_hint(content)
         except BadHint as error:

@@ -486,9 +486,13 @@ def _translated(exc: Exception, url: str) -> StorageError:
             hint="check the credentials in the environment or pass --storage-option KEY=VALUE",
             location=url,
         )
+    # S3 answers a token that has expired so, and says no more where only a head was asked for.
+    unclear = "check the credentials, which may have expired, and the region"
     return StorageError(
         f"cannot reach {url}: {text}",
-        hint="check the network, the endpoint and the storage options",
+        hint=unclear
+        if status == 400
+        else "check the network, the endpoint and the storage options",
         location=url,
     )
 
