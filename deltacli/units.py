@@ -172,6 +172,11 @@ def human_age(timestamp_ms: int | None, now_ms: int) -> str:
     return "just now"
 
 
+def is_text(value: str) -> bool:
+    """Whether a string can be written: lone surrogates are no text."""
+    return value.isascii() or not any("\ud800" <= one <= "\udfff" for one in value)
+
+
 def escaped(text: str) -> str:
     """Text in which nothing steers a terminal or starts a new line."""
     return "".join(

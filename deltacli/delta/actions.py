@@ -205,11 +205,11 @@ def string_map(value: Any) -> dict[str, str]:
     """A map of strings; nulls and numbers of careless writers become text."""
     if value is None:
         return {}
-    if isinstance(value, list) and all(isinstance(one, tuple) for one in value):
-        value = dict(value)  # a Parquet map arrives as pairs
-    if not isinstance(value, Mapping):
-        raise BadAction("a map of strings is expected")
     try:
+        if isinstance(value, list) and all(isinstance(one, tuple) for one in value):
+            value = dict(value)  # a Parquet map arrives as pairs
+        if not isinstance(value, Mapping):
+            raise BadAction("a map of strings is expected")
         return {
             str(key): one if isinstance(one, str) else json_text.dump(one).decode()
             for key, one in value.items()

@@ -44,9 +44,8 @@ def arrow_type(data_type: DataType) -> Any:
     name = data_type.name
     if name in _PLAIN:
         return _PLAIN[name]
-    decimal = data_type.decimal
-    if decimal is not None and 0 < decimal[0] <= 38:
-        return pa.decimal128(*decimal)
+    if data_type.sound_decimal:
+        return pa.decimal128(*data_type.sound_decimal)
     if name.startswith(("char(", "varchar(")):
         return pa.string()
     if name.startswith(_AS_BYTES):

@@ -22,6 +22,8 @@ _MAGIC = 1681511377
 _FILE_FORMAT = 1
 _NO_RUNS, _RUNS = 12346, 12347
 _SMALL = 4096
+# The protocol has 32 bits for it.
+_MOST_BYTES = (1 << 31) - 1
 
 
 @dataclass(slots=True)
@@ -126,6 +128,9 @@ def _parse_part(data: memoryview, position: int, key: int, rows: RowSet) -> int:
 def _container(data: memoryview, position: int, count: int, is_run: bool) -> tuple[bytearray, int]:
     if is_run:
         (runs,) = struct.unpack_from("<H", data, position)
+        if not runs:
+            # A few bytes each, they would fill the memory.
+            raise ValueError("a container of the bitmap is empty")
         pairs = struct.unpack_from(f"<{2 * runs}H", data, position + 2)
         whole = 0
         for first, more in zip(pairs[::2], pairs[1::2], strict=True):
@@ -166,6 +171,8 @@ def stored_rows(descriptor: Mapping[str, Any], read: Callable[[int, int], bytes]
 
 def _content(descriptor: Mapping[str, Any], read: Callable[[int, int], bytes]) -> bytes:
     size = descriptor["sizeInBytes"]
+    if not 0 <= size <= _MOST_BYTES:
+        raise ValueError(f"its size is {size}")
     if descriptor.get("storageType") == "i":
         content = z85_decode(descriptor["pathOrInlineDv"])
         if not size <= len(content) < size + 4:

@@ -9,18 +9,25 @@ from typing import Any
 
 from deltacli.delta import json_text
 from deltacli.delta.actions import Metadata
-from deltacli.delta.schema import parse_type, type_text
+from deltacli.delta.schema import BadSchema, parse_schema, parse_type, type_text
 from deltacli.delta.widening import type_named
-from deltacli.errors import NotFound, Refused, UsageError
+from deltacli.errors import CorruptLog, NotFound, Refused, UsageError
 
 Tree = dict[str, Any]
 _STEP = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 
 
 def schema_tree(metadata: Metadata) -> Tree:
-    """The schema as the log has it, every key and number as it stands. Raises Refused."""
+    """The schema as the log has it, every key and number as it stands.
+
+    Raises Refused, or CorruptLog.
+    """
     if metadata.schema_string is None:
         raise Refused("the metadata has no schema", hint="such a table cannot be changed")
+    try:
+        parse_schema(metadata.schema_string)
+    except BadSchema as error:
+        raise CorruptLog(f"the table's schema cannot be read: {error}") from None
     tree: Tree = json_text.load_faithful(metadata.schema_string.encode("utf-8", "surrogatepass"))
     return tree
 

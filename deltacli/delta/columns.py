@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from deltacli.delta import json_text
 from deltacli.delta.paths import canonical_path
 from deltacli.delta.stats import NUM_RECORDS, num_records
+from deltacli.errors import CorruptLog
 
 
 def string_array(texts: Sequence[bytes]) -> Any:
@@ -111,6 +112,8 @@ def partition_objects(columns: Any, keys: Mapping[str, str]) -> Any:
     count = columns.num_rows
     if not keys:
         return pc.if_else(pa.nulls(count, pa.bool_()).fill_null(True), "{}", _NULL)
+    if "partitionValues" not in columns.schema.names:
+        raise CorruptLog("a checkpoint has no partitionValues, and the table is partitioned")
     values = columns.column("partitionValues")
     # With one value a row, the values lie in one column already.
     single = len(keys) == 1 and not values.null_count and len(values.items) == count
@@ -128,11 +131,17 @@ def partition_objects(columns: Any, keys: Mapping[str, str]) -> Any:
 
 
 def fit(column: Any, kind: Any) -> Any:
-    """A column as a type: structs by the names of their fields, the rest cast (K-17, K-28)."""
+    """A column as a type: structs by the names of their fields, the rest cast (K-17, K-28).
+
+    What cannot be cast says nothing.
+    """
     if column.type == kind:
         return column
-    if not pa.types.is_struct(kind):
-        return column.cast(kind, safe=False)
+    if not (pa.types.is_struct(kind) and pa.types.is_struct(column.type)):
+        try:
+            return column.cast(kind, safe=False)
+        except pa.ArrowException:
+            return pa.nulls(len(column), kind)
     names = [one.name for one in column.type]
     children = dict(zip(names, column.flatten(), strict=True))
     fitted = [

@@ -59,7 +59,7 @@ def partition_value(text: str | None, data_type: DataType) -> Any:
             return number
         if name in ("float", "double"):
             return float(text)
-        if name.startswith("decimal"):
+        if isinstance(data_type, Primitive) and data_type.decimal:
             return _decimal(text)
         if name == "boolean":
             return {"true": True, "false": False}[text.lower()]

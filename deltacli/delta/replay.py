@@ -30,6 +30,7 @@ from deltacli.delta.paths import canonical_path
 from deltacli.delta.segment import LogFile
 from deltacli.errors import CorruptLog, StorageError
 from deltacli.storage import LogStore, read_all
+from deltacli.units import is_text
 
 # The canonical path, paired with the deletion vector's id where there is one.
 FileKey = str | tuple[str, str]
@@ -124,8 +125,11 @@ def key_of(body: Json) -> FileKey:
         return file_key(path, None)
     if not isinstance(vector, dict) or type(vector.get("cardinality", 0)) is not int:
         raise BadAction("a deletionVector is not an object with a cardinality")
+    if not _LEAST_LONG <= vector.get("cardinality", 0) <= _MOST_LONG:
+        raise BadAction("cardinality of a deletionVector is not a long")
     for name in ("storageType", "pathOrInlineDv"):
-        if not isinstance(vector.get(name), str):
+        value = vector.get(name)
+        if not isinstance(value, str) or not is_text(value):
             raise BadAction(f"a deletionVector has no {name}")
     return file_key(path, vector_id(vector))
 

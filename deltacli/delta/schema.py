@@ -32,6 +32,12 @@ class Primitive:
         match = _DECIMAL.fullmatch(self.name)
         return (int(match[1]), int(match[2])) if match else None
 
+    @property
+    def sound_decimal(self) -> tuple[int, int] | None:
+        """The same, if there can be such a type: of at most 38 digits, the scale among them."""
+        own = self.decimal
+        return own if own and 0 <= own[1] <= own[0] and 1 <= own[0] <= 38 else None
+
 
 @dataclass(frozen=True, slots=True)
 class Array:

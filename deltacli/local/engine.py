@@ -272,6 +272,8 @@ class LocalCheckpoint:
                 leaf == f"{action}.{one}" or leaf.startswith(f"{action}.{one}.") for one in fields
             )
         ]
+        # Without a column to read there would be no rows either.
+        leaves = leaves or [key]
         with _Readable(footer.path), self._open(footer.path, footer.metadata) as file:
             for batch in file.iter_batches(
                 max(rows, _BATCH_ROWS), [group], leaves, use_threads=False

@@ -54,7 +54,10 @@ def _null_count(metadata: Any, group: int, leaf: str) -> int | None:
     position = _position(metadata.schema, leaf)
     if position is None:
         return None
-    statistics = metadata.row_group(group).column(position).statistics
+    column = metadata.row_group(group).column(position)
+    if column.physical_type != metadata.schema.column(position).physical_type:
+        return None  # Arrow ends the process where it is asked for such statistics
+    statistics = column.statistics
     return statistics.null_count if statistics and statistics.has_null_count else None
 
 

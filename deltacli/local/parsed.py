@@ -41,8 +41,8 @@ _INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 def arrow_type(data_type: DataType) -> Any:
     """The Arrow type of a primitive Delta type; text for types of a later protocol."""
     if isinstance(data_type, Primitive):
-        if data_type.decimal:
-            return pa.decimal128(*data_type.decimal)
+        if data_type.sound_decimal:
+            return pa.decimal128(*data_type.sound_decimal)
         return _TYPES.get(data_type.name, pa.string())
     return pa.string()
 
@@ -159,7 +159,7 @@ def stats_value(value: Any, kind: Primitive) -> Any:
         if kind.name in ("float", "double"):
             return float(value) if not isinstance(value, bool) else None
         if kind.decimal:
-            return _decimal(value, *kind.decimal)
+            return _decimal(value, *kind.decimal) if kind.sound_decimal else None
         if not isinstance(value, str):
             return None
         if kind.name == "date":
@@ -175,7 +175,10 @@ def stats_value(value: Any, kind: Primitive) -> Any:
 
 
 def _integer(value: Any, bits: int) -> int | None:
-    if isinstance(value, Decimal) and value == value.to_integral_value():
+    if isinstance(value, Decimal):
+        # A made-up exponent would give a number of a billion digits.
+        if value.adjusted() > 20 or value != value.to_integral_value():
+            return None
         value = int(value)
     if type(value) is not int:
         return None
@@ -216,7 +219,7 @@ def _partition(text: str | None, data_type: DataType) -> Any:
         if data_type.name in _INTEGERS:
             return _integer(value, _INTEGERS[data_type.name])
         if data_type.decimal:
-            return _decimal(value, *data_type.decimal)
+            return _decimal(value, *data_type.decimal) if data_type.sound_decimal else None
         if data_type.name == "timestamp":
             return value.astimezone(UTC)
         if data_type.name == "timestamp_ntz":

@@ -45,18 +45,18 @@ def _compared(
     yield "tableSizeBytes", body.get("tableSizeBytes"), totals.bytes
     yield "numDeletionVectors", body.get("numDeletionVectorsOpt"), totals.vectors
     yield "numDeletedRecords", body.get("numDeletedRecordsOpt"), totals.deleted_records
-    with contextlib.suppress(BadAction, TypeError):
+    with contextlib.suppress(BadAction, TypeError, ValueError):
         if isinstance(body.get("protocol"), Mapping):
             said = parse_protocol(body["protocol"])
             yield "protocol", _protocol_facts(said), _protocol_facts(snapshot.protocol)
-    with contextlib.suppress(BadAction, TypeError):
+    with contextlib.suppress(BadAction, TypeError, ValueError):
         if isinstance(body.get("metadata"), Mapping):
             metadata, own = parse_metadata(body["metadata"]), snapshot.metadata
             for name in ("id", "schema_string", "partition_columns", "configuration"):
                 yield f"metadata {name}", getattr(metadata, name), getattr(own, name)
-    with contextlib.suppress(BadAction, TypeError):
+    with contextlib.suppress(BadAction, TypeError, ValueError):
         if isinstance(body.get("domainMetadata"), list):
-            said_domains = [parse_domain(one) for one in body["domainMetadata"]]
+            said_domains = [parse_domain(dict(one)) for one in body["domainMetadata"]]
             yield (
                 "domainMetadata",
                 {one.domain: one.configuration for one in said_domains if not one.removed},

@@ -15,6 +15,8 @@ from deltacli.errors import CorruptLog, DeltaCliError, StorageError
 from deltacli.storage import LogStore
 
 _MAGIC = b"Obj\x01"
+# A record may hold itself.
+_DEEPEST = 50
 ADD, DELETE = 0, 1
 
 
@@ -78,10 +80,12 @@ def read_manifest(store: LogStore, manifest: Manifest) -> SchemaCounts:
     found: Counter[tuple[Any, Any]] = Counter()
     for record in _records(store, path, manifest.size, wanted):
         file = record.get("_FILE")
-        found[record.get("_KIND"), file.get("_SCHEMA_ID") if file else None] += 1
-    for (kind, schema_id), count in found.items():
-        if type(schema_id) is not int or kind not in (ADD, DELETE):
+        key = record.get("_KIND"), file.get("_SCHEMA_ID") if file else None
+        # Told at the first one: records of no bytes may be any number.
+        if key not in found and (type(key[1]) is not int or key[0] not in (ADD, DELETE)):
             raise unreadable(path, "an entry has no kind or no schema id")
+        found[key] += 1
+    for (kind, schema_id), count in found.items():
         (counts.adds if kind == ADD else counts.deletes)[schema_id] += count
     if manifest.num_entries is not None and found.total() != manifest.num_entries:
         raise unreadable(
@@ -118,6 +122,8 @@ def _records(
         try:
             head = reader(file)
             schema = head.writer_schema
+            if _may_be_endless(schema, {}):
+                raise unreadable(path, "its arrays may have any number of elements without bytes")
             file.seek(0)
             for record in reader(file, reader_schema=_reduced(schema, wanted)):
                 if not isinstance(record, dict):
@@ -130,6 +136,38 @@ def _records(
         except Exception as error:
             # Whatever the bytes are, the library may fail on them in any way.
             raise unreadable(path, f"{type(error).__name__}: {error}") from error
+
+
+def _may_be_endless(schema: Any, named: dict[str, Any]) -> bool:
+    """Whether there is an array whose elements take no bytes: a few bytes claim any number."""
+    if isinstance(schema, list):
+        return any(_may_be_endless(one, named) for one in schema)
+    if not isinstance(schema, dict):
+        return False
+    if "name" in schema:
+        named[schema["name"]] = schema
+    if schema.get("type") == "array":
+        items = schema["items"]
+        return not _takes_bytes(items, named) or _may_be_endless(items, named)
+    if schema.get("type") == "map":
+        return _may_be_endless(schema["values"], named)
+    return any(_may_be_endless(one["type"], named) for one in schema.get("fields", ()))
+
+
+def _takes_bytes(schema: Any, named: Mapping[str, Any], depth: int = 0) -> bool:
+    if isinstance(schema, str):
+        own = named.get(schema)
+        if own is None or depth > _DEEPEST:
+            return schema != "null"
+        return _takes_bytes(own, named, depth + 1)
+    if not isinstance(schema, dict):
+        return True  # a union has a byte that tells which
+    kind = schema["type"]
+    if kind == "record":
+        return any(_takes_bytes(one["type"], named, depth + 1) for one in schema["fields"])
+    if kind == "fixed":
+        return bool(schema["size"])
+    return kind in ("array", "map", "enum") or _takes_bytes(kind, named, depth + 1)
 
 
 def _reduced(schema: Any, wanted: Mapping[str, Any]) -> Any:

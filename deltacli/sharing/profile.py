@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from deltacli.delta import json_text
 from deltacli.errors import NotFound, Refused, StorageError, UsageError
-from deltacli.units import human_span, iso_time
+from deltacli.units import human_span, is_text, iso_time
 
 NEWEST_VERSION = 2
 _MOST_BYTES = 65_536
@@ -157,6 +157,8 @@ def _text(body: Mapping[str, Any], name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not value:
         raise BadProfile(f"{name} is missing" if value in (None, "") else f"{name} is no text")
+    if not is_text(value):
+        raise BadProfile(f"{name} is no text")
     return value
 
 

@@ -23,6 +23,7 @@ from itertools import groupby
 from typing import IO, Protocol, TypeVar
 
 from deltacli.errors import AlreadyExists, FileMissing, Refused, StorageError, UsageError
+from deltacli.units import is_text
 
 T = TypeVar("T")
 
@@ -232,7 +233,7 @@ def parquet_source(store: DataStore, path: str) -> str | IO[bytes]:
     """What Arrow reads a file from: where it lies, which is fastest, or a reader."""
     place = store.file_path(path)
     # Arrow takes names for UTF-8, and waits for pipes.
-    if place is None or not os.path.isfile(place) or any("\ud800" <= c <= "\udfff" for c in place):
+    if place is None or not os.path.isfile(place) or not is_text(place):
         return store.open(path)
     return place
 

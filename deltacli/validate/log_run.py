@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
+
 from deltacli.checking.model import Failure, Level
 from deltacli.checking.tally import Rules
 from deltacli.delta.actions import (
@@ -37,6 +39,10 @@ from deltacli.validate.replay import State
 from deltacli.validate.rules.widening import recorded_changes
 from deltacli.validate.stats_structs import ParsedAdds
 
+# What comes of columns that do not keep what their types promise.
+_BROKEN_PROMISES = (
+    ValueError, TypeError, KeyError, AttributeError, ArithmeticError, OSError, pa.ArrowException,
+)  # fmt: skip
 # A commit; None if it has vanished, an error if it is no file.
 Content = bytes | StorageError | None
 OnProgress = Callable[[str, int, int], None]
@@ -112,18 +118,29 @@ class LogRun:
                 if self.state is None or self.state.version != version - 1:
                     self._lose_state(version)
                 elif self.state.base is not None and not asked:
-                    self.state.ask(self.coming)
+                    self._ask(version)
                     asked = True
                 self._take_commit(version, content, parse_lines(content))
             try:
                 if self._take_checkpoints(version):
                     asked = False
-            except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
+            except _BROKEN_PROMISES as error:
                 # What the columns promise their values do not keep.
                 file = self._checkpoints[version][0].files[0].path
                 self.rules.apply(Failure("CKP001", error, file, version))
                 self.state = None
             self._take_checksum(version)
+
+    def _ask(self, version: int) -> None:
+        """Look up what the state's checkpoint says of the files that come."""
+        assert self.state is not None
+        try:
+            self.state.ask(self.coming)
+        except _BROKEN_PROMISES as error:
+            before = [one for one in self._checkpoints if one < version]
+            file = self._checkpoints[before[-1]][0].files[0].path
+            self.rules.apply(Failure("CKP001", error, file, before[-1]))
+            self.state = None
 
     def _lose_state(self, version: int) -> None:
         """Without the commits before it, nothing is known but at version 0."""

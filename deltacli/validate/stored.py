@@ -121,7 +121,11 @@ class Stored:
         for item in self.snapshot.files("add", fields, _ROWS):
             if isinstance(item, FileBatch):
                 batch = item.columns
-                yield [batch.column(one).to_pylist() for one in fields]
+                names = batch.schema.names
+                yield [
+                    batch.column(one).to_pylist() if one in names else [None] * batch.num_rows
+                    for one in fields
+                ]
             else:
                 rows.append({name: item.get(name) for name in fields})
         if rows:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from deltacli.checking.model import ERROR, INFO, WARNING, Finding, rule
+from deltacli.delta import json_text
 from deltacli.paimon.schema_file import NEWEST_VERSION, BadSchema
 from deltacli.paimon.subjects import Schema, SchemaFile, SchemaFolder
 
@@ -54,7 +54,9 @@ def option_values_are_text(one: Schema) -> Iterator[Finding]:
     """
     for key, value in one.schema.tree.get("options", {}).items():
         if not isinstance(value, str):
-            yield Finding(f"option value is not text: {key} = {json.dumps(value)[:80]}")
+            yield Finding(
+                f"option value is not text: {key} = {json_text.dump(value).decode()[:80]}"
+            )
 
 
 @rule("PMF005", INFO, "Only versions lie among the schemas", of=SchemaFolder)

@@ -57,7 +57,7 @@ def sizes_are_not_negative(commit: Commit) -> Iterator[Finding]:
     for line in commit.sound("add", "remove", "cdc"):
         for name in _SIGNED:
             value = line.body.get(name)
-            if value is not None and value < 0:
+            if type(value) is int and value < 0:
                 yield Finding(
                     f"{line.key}.{name} is {value}", line=line.number, path=_path(line.body)
                 )

@@ -142,7 +142,8 @@ def columns_of_row_ids_have_own_names(definition: Definition) -> Iterator[Findin
         return
     taken = set()
     for path, one in definition.fields():
-        taken |= {path[-1], (one.get("metadata") or {}).get(PHYSICAL)}
+        physical = (one.get("metadata") or {}).get(PHYSICAL)
+        taken |= {path[-1], physical if isinstance(physical, str) else path[-1]}
     for key in ("RowId", "RowCommitVersion"):
         name = f"delta.rowTracking.materialized{key}ColumnName"
         value = definition.configuration.get(name)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deltacli.checking.model import ERROR, FILES, INFO, WARNING, Finding, rule
+from deltacli.delta.actions import BadAction
 from deltacli.delta.history import COPIED, looks_copied
 from deltacli.delta.paths import LOG, Kind, commit_path
 from deltacli.delta.replay import FileKey, key_of
@@ -332,8 +333,10 @@ def compacted_commits_agree(compaction: Compaction) -> Iterator[Finding]:
     ordered = [compaction.commits[one] for one in range(compaction.version, compaction.end + 1)]
     if any(line.flaw for lines in ordered for line in lines):
         return
-    expected = _reconciled(ordered)
-    own = _reconciled([compaction.lines])
+    try:
+        expected, own = _reconciled(ordered), _reconciled([compaction.lines])
+    except BadAction:
+        return  # the rules for actions tell
     for name in sorted(expected.keys() | own.keys(), key=str):
         if name not in own:
             yield Finding(f"{_called(name)} is missing", path=_path(name))

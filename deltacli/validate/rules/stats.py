@@ -379,7 +379,8 @@ def _value(value: Any, kind: str) -> Any:
         if kind in ("float", "double"):
             number = float(value)
             return None if math.isnan(number) else number
-        return Decimal(str(value)) if value is not None and not isinstance(value, bool) else None
+        exact = Decimal(str(value)) if value is not None and not isinstance(value, bool) else None
+        return exact if exact is not None and exact.is_finite() else None
     except (ValueError, TypeError, InvalidOperation, OverflowError):
         return None
 
@@ -445,7 +446,8 @@ def _near(said: Any, real: Any) -> Any:
     if isinstance(said, float):
         return math.isclose(said, real, rel_tol=1e-6)
     if isinstance(said, Decimal) and isinstance(real, Decimal):
-        return abs(said - real) <= abs(real) * Decimal("1e-15") and bool(said % 1 or real % 1)
+        is_whole = all(one == one.to_integral_value() for one in (said, real))
+        return abs(said - real) <= abs(real) * Decimal("1e-15") and not is_whole
     return False
 
 
