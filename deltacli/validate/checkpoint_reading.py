@@ -91,14 +91,20 @@ def _read_file(
             _read_json(reading, path, keys, on_adds)
         else:
             _read_parquet(reading, path, keys, on_adds, on_batch)
-    except (pa.ArrowException, OSError, *_MISFITS, DeltaCliError) as error:
-        text = error.message if isinstance(error, DeltaCliError) else str(error)
-        reason = text.splitlines()[0] if text else type(error).__name__
-        reading.unreadable.append((path, reason))
+    except (*MISFITS, DeltaCliError) as error:
+        reading.unreadable.append((path, told(error)))
 
 
-# How Arrow answers where columns are not of the types that are asked for.
-_MISFITS = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError)
+# How Arrow answers where columns do not keep what their types promise.
+MISFITS = (
+    pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError,
+)  # fmt: skip
+
+
+def told(error: Exception) -> str:
+    """What an error says, in a line."""
+    text = error.message if isinstance(error, DeltaCliError) else str(error)
+    return text.splitlines()[0] if text else type(error).__name__
 
 
 def _read_json(reading: Reading, path: str, keys: _Keys, on_adds: OnAdds | None) -> None:

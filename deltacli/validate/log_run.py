@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import pyarrow as pa
-
 from deltacli.checking.model import Failure, Level
 from deltacli.checking.tally import Rules
 from deltacli.delta.actions import (
@@ -24,7 +22,7 @@ from deltacli.delta.segment import Checkpoint, LogListing, list_log
 from deltacli.errors import FileMissing, NotFound, StorageError
 from deltacli.storage import LogStore, read_all
 from deltacli.validate.adds import Adds
-from deltacli.validate.checkpoint_reading import read_checkpoint
+from deltacli.validate.checkpoint_reading import MISFITS, read_checkpoint, told
 from deltacli.validate.checkpoints import Reading
 from deltacli.validate.commits import Commit, Line, parse_lines, paths_in
 from deltacli.validate.definition import CLUSTERING, ROW_TRACKING, Definition, Path
@@ -39,10 +37,6 @@ from deltacli.validate.replay import State
 from deltacli.validate.rules.widening import recorded_changes
 from deltacli.validate.stats_structs import ParsedAdds
 
-# What comes of columns that do not keep what their types promise.
-_BROKEN_PROMISES = (
-    ValueError, TypeError, KeyError, AttributeError, ArithmeticError, OSError, pa.ArrowException,
-)  # fmt: skip
 # A commit; None if it has vanished, an error if it is no file.
 Content = bytes | StorageError | None
 OnProgress = Callable[[str, int, int], None]
@@ -124,11 +118,8 @@ class LogRun:
             try:
                 if self._take_checkpoints(version):
                     asked = False
-            except _BROKEN_PROMISES as error:
-                # What the columns promise their values do not keep.
-                file = self._checkpoints[version][0].files[0].path
-                self.rules.apply(Failure("CKP001", error, file, version))
-                self.state = None
+            except MISFITS as error:
+                self._lose_checkpoint(version, error)
             self._take_checksum(version)
 
     def _ask(self, version: int) -> None:
@@ -136,11 +127,16 @@ class LogRun:
         assert self.state is not None
         try:
             self.state.ask(self.coming)
-        except _BROKEN_PROMISES as error:
-            before = [one for one in self._checkpoints if one < version]
-            file = self._checkpoints[before[-1]][0].files[0].path
-            self.rules.apply(Failure("CKP001", error, file, before[-1]))
-            self.state = None
+        except MISFITS as error:
+            self._lose_checkpoint(max(one for one in self._checkpoints if one < version), error)
+
+    def _lose_checkpoint(self, version: int, error: Exception) -> None:
+        """A checkpoint turned out to be broken after it was read."""
+        checkpoint = self._checkpoints[version][0]
+        reading = Reading(self.store, checkpoint, None, None, self.now_ms)
+        reading.unreadable.append((checkpoint.files[0].path, told(error)))
+        self.rules.apply(reading)
+        self.state = None
 
     def _lose_state(self, version: int) -> None:
         """Without the commits before it, nothing is known but at version 0."""
