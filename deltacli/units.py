@@ -188,7 +188,7 @@ def escaped(text: str) -> str:
 _PASSWORD = re.compile(r"(?<=://)[^/\s'\"]*:[^/\s'\"]*@")
 _SIGNATURE = re.compile(
     r"([?&](?:sig|signature|token|access_token|sas|awsaccesskeyid|googleaccessid"
-    r"|x-(?:amz|goog)-(?:signature|credential|security-token))=)[^&#\s'\"]+",
+    r"|x-(?:amz|goog)-(?:signature|credential|security-token))=)(?!\*\*\*)[^&#\s'\"]+",
     re.IGNORECASE,
 )
 

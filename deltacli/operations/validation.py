@@ -30,15 +30,19 @@ _WORST_FIRST = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 class TableResult:
     """What came out for one table, by the name that the user gave it; or why nothing did."""
 
-    table: str
+    given: str
     checked: Checked | None
     error: DeltaCliError | None = None
+
+    @property
+    def table(self) -> str:
+        return without_secrets(self.given)
 
     @property
     def location(self) -> str:
         if self.checked is not None:
             return self.checked.location
-        return (self.error.location if self.error else None) or without_secrets(self.table)
+        return (self.error.location if self.error else None) or self.table
 
     @property
     def rules(self) -> Sequence[AnyRule]:
@@ -149,7 +153,7 @@ Baseline = Mapping[str, frozenset[FindingKey]]
 
 def baseline_name(table: str) -> str:
     """A table's name in a baseline: as the user wrote it, in one spelling."""
-    return table if "://" in table else os.path.normpath(table)
+    return without_secrets(table) if "://" in table else os.path.normpath(table)
 
 
 def baseline_text(results: Sequence[TableResult]) -> bytes:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from deltacli.errors import FileMissing
+from deltacli.errors import FileMissing, UsageError
 from deltacli.storage.remote import RemoteEntry, RemoteFile, RemoteStore
 
 
@@ -18,6 +18,16 @@ class Page(NamedTuple):
 
 class BucketStore(RemoteStore):
     """Listings by the storage's own requests; a subclass makes them."""
+
+    def __init__(self, url: str, options: Mapping[str, str]):
+        scheme, _, rest = url.partition("://")
+        user, at, _ = rest.partition("/")[0].rpartition("@")
+        if at and ":" in user:
+            raise UsageError(
+                f"a URL of {scheme}:// has no place for credentials",
+                hint="put them into the environment, or pass --storage-option KEY=VALUE",
+            )
+        super().__init__(url, options)
 
     def _listing(self, prefix: str, start: str, *, is_flat: bool) -> Iterator[Page]:
         """The objects whose keys begin with `prefix`, by their whole keys.
