@@ -53,7 +53,8 @@ class Root:
     def own_name(self, path: str) -> str | None:
         """The one name that a path of the log means, if it lies below exactly this root."""
         decoded = decode_path(path)
-        if is_absolute(decoded):
+        # `d%3Ax/f` lies in a folder, `d:x/f` does not.
+        if is_absolute(path) or decoded.startswith("/"):
             return self.inside(decoded)
         name = posixpath.normpath(decoded)
         return None if name.startswith("../") or name == ".." else name

@@ -407,7 +407,9 @@ class _Reader(RawIOBase):
         return len(content)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        return int(self._file.seek(offset, whence))
+        # Some drivers do not tell where that is.
+        self._file.seek(offset, whence)
+        return self.tell()
 
     def tell(self) -> int:
         return int(self._file.tell())
