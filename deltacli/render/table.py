@@ -57,7 +57,7 @@ _TITLES = {
 }
 # A person sees the beginning; the other formats have it all.
 _CUT = {"operationParameters", "operationMetrics", "userName", "error"}
-_UNBROKEN = {"version", "operation", "timestamp", "lastUpdated"} | _SIZES
+_UNBROKEN = {"version", "operation", "timestamp", "lastUpdated", "numFiles"} | _SIZES
 
 
 class _Console(Console):
@@ -102,9 +102,13 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
         # Without a wish for fields, a column that says nothing only takes room.
         used = [name for name in names if fields or any(_says(row.get(name)) for row in block)]
-        cells = [
-            [_value_text(name, row.get(name), people, short=True) for name in used] for row in block
-        ]
+        columns = {
+            name: [_value_text(name, row.get(name), people, short=True) for row in block]
+            for name in used
+        }
+        if not fields:
+            used = _that_fit(columns, people.console.width)
+        cells = [[columns[name][row] for name in used] for row in range(len(block))]
         _cut_to_fit(cells, used, people.console.width)
         for name in used:
             table.add_column(
@@ -120,6 +124,21 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
         people.console.print(Text(f"no {listing.title}", style="dim"))
     for line in listing.footer:
         people.console.print(Text(line))
+
+
+def _that_fit(columns: Mapping[str, list[Text]], width: int) -> list[str]:
+    """The columns without those that only would be squeezed: what may be cut goes first."""
+
+    def least(name: str) -> int:
+        title = cell_len(_title(name))
+        return title if name in _CUT else max(title, *(one.cell_len for one in columns[name]))
+
+    used = list(columns)
+    for name in [one for one in used if one in _CUT]:
+        if sum(2 + least(one) for one in used) <= width:
+            break
+        used.remove(name)
+    return used
 
 
 def _title(name: str) -> str:
