@@ -232,20 +232,25 @@ def race(request: pytest.FixtureRequest, tmp_path: Path) -> Race:
 @contextlib.contextmanager
 def readers(race: Race) -> Iterator[None]:
     with serving(one_share(shared("raced", race.table))) as server:
-        race.again_and_again(lambda: race.read(server))
+
+        def read() -> None:
+            race.read(server)
+            time.sleep(0.2)
+
+        race.again_and_again(read)
         yield
         race.wait()
 
 
-def maintain(race: Race) -> None:
+def maintain(race: Race, pause: float = 0.0) -> None:
+    def each(*words: str) -> None:
+        race.cli(*words)
+        time.sleep(pause)
+
     race.again_and_again(race.keep_history)
-    race.again_and_again(lambda: void(race.cli("vacuum", *SHORT, "--yes")))
-    race.again_and_again(lambda: void(race.cli("checkpoint", "--force", "--yes")))
-    race.again_and_again(lambda: void(race.cli("checkpoint", "--cleanup", "--yes")))
-
-
-def void(_: object) -> None:
-    return None
+    race.again_and_again(lambda: each("vacuum", *SHORT, "--yes"))
+    race.again_and_again(lambda: each("checkpoint", "--force", "--yes"))
+    race.again_and_again(lambda: each("checkpoint", "--cleanup", "--yes"))
 
 
 def test_maintenance_beside_deltalake(race: Race, deltacli: Callable[..., Result]) -> None:
@@ -272,9 +277,13 @@ def test_maintenance_beside_delta_spark(
     race: Race, ask: Ask, deltacli: Callable[..., Result]
 ) -> None:
     made(race.table, features("typeWidening"), enableTypeWidening="true")
+    warm = race.table.parent / "warm"
+    ask("sql", statements=[f"CREATE TABLE delta.`{warm}` USING delta AS SELECT 1 AS n"])
+    race.end = time.monotonic() + race.seconds
     with readers(race):
         race.spawn(lambda: race.spark(ask))
-        maintain(race)
+        # It needs most of the machine to commit now and then.
+        maintain(race, pause=1.5)
         race.again_and_again(race.widen)
     race.check(deltacli)
     assert sum("error" not in line for line in race.lines) > 2
