@@ -5,10 +5,12 @@ Well is a right answer, or an error that says what is wrong.
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import re
 import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -160,6 +162,41 @@ def broken_page(leaf: str) -> Callable[[bytes], bytes]:
     return spoil
 
 
+# A Parquet file whose chunks have histograms of sizes that do not go with its schema.
+HISTOGRAMS = zlib.decompress(
+    base64.b64decode(
+        "eNrVlr9v00AUx18vjhOSEkLUs2xkoSw5FSmtWqRECHXhhyoqBVGhKAMLHMmlsUgcY18DYUKM/AEIMTEydkBMiD+hI1"
+        "NGJmaEhNSBO9tx0zS/ilgq2Rf5vbvP9/n9SLJ76+EmVjBgVBEL5ADEijM4V8QIZ7GKVbOMhDGhy1XcZ9sMeBlnpReO"
+        "vepK4J3tPCVzBV8dk7m4EeydGtk/HFn8zU2A/5amc7nZOMqVQFe9eot1KEZQSumqyzrdHsNZUdoC0hWH8lYBKqakKc"
+        "JwucHajFtdu2p1mMdpxxEqwp5qUE7vtKi9xwLDCnvJmd1gjW2rze4zTuUGKCH9kkNdbklEjbb3mSeiQ5Wi4JcU/cIz"
+        "1n/ck2asyABAjwnLUF8GFPe9oxEpnvWKSXBmGFqN1XnXxangRNoTD3SPVfsOGyVl5Ks9cHfstmWzu72hCwmX2m02Pc"
+        "aDh7Tk79i3+5x5gWK6Tt2GZdO2xfthVCIT3AsRGjJMY0DAxMtGCdSssRom1U8mRhrSqtojQkhSFsQoBkWTxcqKjy0N"
+        "DNXwKwUgIcpJyOkCRMTXS+TpROS1E0AwCipEvJHC+aCydpN8XdqSGFP20bzzE+sckX7PJIX5uReixjvjuBtkF/jMJ1"
+        "qTHCJygKaljgjzdqBwNomgsSKRzzHyLjZLpBaKTKqR35JRWT4o5Ci2QF3CUG+EkLF2Hm3jCP1LId+V6V00IRFT6GPD"
+        "EAkcxslBfDEBNFMgHKkI/Eklb9VpSVkcOzqcEftNgvxYiK3MZo+MecQeJMi3xCLssdkPviEizJckeT9//LWPSQ2RpP"
+        "YzCat50bnP9xlfqzvOGnXd7ot8j7meiDZ/vby+sb5pDEz/J23uBX/iALviX8NfiQFP4w=="
+    )
+)
+
+
+def with_sidecar(content: bytes) -> Make:
+    """A V2 checkpoint of version 2, its files in a sidecar."""
+
+    def make(table: Path) -> None:
+        rows = [
+            {"checkpointMetadata": {"version": 2}},
+            features("v2Checkpoint"),
+            metadata(),
+            {"sidecar": {"path": "s.parquet", "sizeInBytes": len(content), "modificationTime": 1}},
+        ]
+        name = f"{2:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+        write(table / "_delta_log" / name, "\n".join(map(json.dumps, rows)))
+        write(table / "_delta_log/_sidecars/s.parquet", content)
+        write(table / f"_delta_log/{3:020}.json", '{"commitInfo":{}}')
+
+    return make
+
+
 SOUND = {"path": "a", "size": 1, "modificationTime": 1, "dataChange": True}
 SOUND_TYPE = {"path": TEXT, "size": LONG, "modificationTime": LONG, "dataChange": pa.bool_()}
 VECTOR_OF_STRUCT = pa.struct(
@@ -296,6 +333,7 @@ TABLES: dict[str, Make] = {
         definition=({"configuration": [({"a": "k"}, "v")]}, {"configuration": STRUCT_KEYS})
     ),
 }
+TABLES["sidecar with histograms that do not fit"] = with_sidecar(HISTOGRAMS)
 TABLES |= {
     f"decimal that cannot be: {kind}, {place}": commits(
         [

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from deltacli.errors import UnreadableCheckpoint
+from deltacli.local.chunks import check_chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Footer:
 def read_footer(path: str, file: Any) -> Footer:
     """The footer of an open Parquet file. Raises UnreadableCheckpoint for wrong columns."""
     metadata = file.metadata
+    check_chunks(metadata)
     _check_schema(path, file.schema_arrow)
     _check_null_counts(path, metadata)
     schema = metadata.schema

@@ -27,6 +27,7 @@ from deltacli.delta.scan import Places, Rows, ScanFile
 from deltacli.delta.schema import Array, DataType, Map, Struct
 from deltacli.delta.widening import is_readable_change
 from deltacli.errors import CorruptLog, FileMissing, StorageError
+from deltacli.local.chunks import check_chunks
 from deltacli.local.new_stats import NewStats
 from deltacli.local.scan import find_column, open_data_file, rows_that_count, shaped
 from deltacli.storage import LogStore
@@ -98,6 +99,7 @@ def _write(
         raise TypeError("its columns have no ids, which the table goes by")
     for found, field in fields:
         _check_types(found.type, schema.field(field.name).type, by_id=by_id)
+    check_chunks(file.metadata)
     codec = file.metadata.row_group(0).column(0).compression.lower()
     scratch = store.scratch(name)
     stats = NewStats(target.indexed, has_tight_bounds=target.has_vectors)
