@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltacli.delta.bitmaps import vector_rows
-from deltacli.delta.predicates import parse_condition
+from deltacli.delta.predicates import NotSimple, parse_condition
 from deltacli.delta.schema import BadSchema, parse_schema
 from deltacli.errors import EXIT_CODES, DeltaCliError
 from deltacli.paimon.change_json import parse_changes
@@ -262,7 +262,7 @@ def texts(content: bytes) -> None:
         lambda: parse_change(text),
         lambda: read_hints([text], None, parse_schema(json.dumps(SCHEMA))),
     ):
-        with contextlib.suppress(DeltaCliError):
+        with contextlib.suppress(DeltaCliError, NotSimple):
             parse()
 
 
