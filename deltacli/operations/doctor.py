@@ -17,6 +17,7 @@ _DRIVERS = {
     "s3": ("s3fs", "s3"),
     "gs": ("gcsfs", "gcs"),
     "abfss": ("adlfs", "azure"),
+    "hdfs": ("hdfs-native", "hdfs"),
 }
 # Where the drivers look for credentials. Only whether they are set is told.
 _CREDENTIALS = {
@@ -28,6 +29,7 @@ _CREDENTIALS = {
         "AZURE_STORAGE_CONNECTION_STRING",
         "AZURE_CLIENT_ID",
     ),
+    "hdfs": ("HADOOP_CONF_DIR", "HADOOP_HOME", "HADOOP_USER_NAME"),
 }
 
 
