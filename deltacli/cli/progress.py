@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 from deltacli.units import human_size
 
@@ -37,6 +38,15 @@ class Progress:
             sys.stderr.write(f"\r{'':<{len(self._shown)}}\r")
             sys.stderr.flush()
             self._shown = ""
+
+    def before(self, write: Callable[[bytes], object]) -> Callable[[bytes], object]:
+        """Writes where the line was: rows may come of work that tells how far it is."""
+
+        def cleared(content: bytes) -> object:
+            self.clear()
+            return write(content)
+
+        return cleared
 
     def __enter__(self) -> None:
         self.clear()

@@ -239,6 +239,18 @@ class Session:
 
                 render_listing(result, self.fields, self.format, write)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether nobody wants to hear that a change was made: `-q`, and no format asked for."""
+        given = self.options
+        wished = given.output is not Format.AUTO or given.output_file or given.fields
+        return given.quiet and not wished
+
+    def show_done(self, result: Document) -> None:
+        """What a command has changed."""
+        if not self.is_silent:
+            self.show(result)
+
     def check_report(
         self, document: Sequence[str], rows: Sequence[str], *, beside: str | None
     ) -> None:
@@ -306,7 +318,7 @@ class Session:
             write = sys.stdout.buffer.write
             with writing_to("standard output"):
                 is_plain = self._stdout_is_terminal and self.format is not Format.TABLE
-                yield harmless(write) if is_plain else write
+                yield self._progress.before(harmless(write) if is_plain else write)
                 sys.stdout.buffer.flush()
             return
         with whole_file(self.options.output_file) as write:

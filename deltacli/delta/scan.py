@@ -126,7 +126,7 @@ class Files:
         return self.snapshot.schema
 
     def live(self, *, with_stats: bool = True) -> Iterator[ScanFile]:
-        """The files of the snapshot, the newest first."""
+        """The files of the snapshot, in the order in which the log tells them."""
         for item in self.snapshot.files("add", FIELDS if with_stats else FIELDS[:4]):
             bodies = item.columns.to_pylist() if isinstance(item, FileBatch) else (item,)
             for body in bodies:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -321,6 +322,13 @@ def _not_a_table(store: LogStore, *, empty: bool = False) -> NotFound:
         return NotFound(
             f"not a Delta table: {location} lies inside a table",
             hint=f"the table is {parent}",
+            location=location,
+        )
+    place = store.file_path("")
+    if place is not None and os.path.isfile(place.rstrip("/")):
+        return NotFound(
+            f"not a Delta table: {location} is a file",
+            hint="name the folder that holds _delta_log",
             location=location,
         )
     if not is_there(store):

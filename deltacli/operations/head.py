@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 _MOST_BYTES = 2 << 30
 
 
+# What looks like a column, and is a function to SQL.
+_SQL_WORDS = {"current_date", "current_timestamp", "current_user", "current_timezone", "user"}
+
+
 @dataclass(frozen=True)
 class HeadRequest:
     """Which rows: at most `limit`, those where the condition holds, with these columns."""
@@ -96,16 +100,21 @@ def show_head(
     """The rows, read as they are asked for. `frame` makes all of them for Spark."""
     names = tuple(one.name for one in plan.wanted.fields)
     rows = _by_spark(plan, settings(), frame) if plan.engine == "spark" else rows_of(_locally(plan))
-    return Listing(rows, names, names, "rows")
+    return Listing(rows, names, names, "rows", is_data=True)
 
 
 def condition_of(schema: Struct, wanted: Struct, text: str | None) -> Condition | None:
-    """The condition if it can be decided here, tried on no rows. Raises NotSimple, NoArrowType."""
+    """The condition if it can be decided here, tried on no rows.
+
+    Raises NotSimple, NoArrowType, and NotFound for a column that nobody knows.
+    """
     for field in wanted.fields:
         arrow_type(field.type)
     if text is None:
         return None
     condition = parse_condition(text)
+    names = {column.path[0].lower(): column.path[0] for column in columns_of(condition)}
+    chosen_columns(schema, [name for key, name in names.items() if key not in _SQL_WORDS])
     holds(condition, _no_rows(searched_columns(schema, wanted, condition)))
     return condition
 

@@ -79,7 +79,8 @@ class Listing:
     """Rows of one shape, perhaps too many to hold.
 
     `fields` are all the fields of a row, `shown` those of a table or of plain lines;
-    `footer` holds lines that a terminal shows below.
+    `footer` holds lines that a terminal shows below. Rows that are data have the names and
+    values of somebody's table, not of this program.
     """
 
     rows: Iterable[Row | Pending]
@@ -87,6 +88,7 @@ class Listing:
     shown: tuple[str, ...]
     title: str = ""
     footer: tuple[str, ...] = ()
+    is_data: bool = False
 
 
 def plain_rows(rows: Iterable[Row | Pending], names: Sequence[str]) -> Iterator[Row]:

@@ -78,7 +78,7 @@ def show_changed_rows(server: SharingServer, table: TableAddress, asked: Range) 
         for files, one in changes.scan():
             yield from read_rows(files, [one], wanted)
 
-    return Listing(rows_of(batches()), names, names, "changes")
+    return Listing(rows_of(batches()), names, names, "changes", is_data=True)
 
 
 __all__ = ["plan_shared_head", "show_changed_rows", "show_shared_head"]

@@ -42,6 +42,9 @@ def _show_table(one: TableResult, people: People) -> None:
             _show_finding(found, severity, people)
     for rule_id, count in one.left_out().items():
         say(Text(f"  {rule_id}  and {count:,} more", style="dim"))
+    wrong = [found.rule.id for found in one.found() if found.rule.severity is not Severity.INFO]
+    if wrong:
+        say(Text(f"  what to do: deltacli validate --explain {wrong[0]}", style="dim"))
     for note in checked.notes:
         say(Text(f"  {escaped(note)}", style="dim"))
     say(Text(f"  {_summary(one)}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import tzinfo
 from itertools import islice
 from typing import Any
@@ -14,11 +15,17 @@ from rich.table import Table
 from rich.text import Text
 
 from deltacli.delta import json_text
+from deltacli.delta.json_text import Verbatim
 from deltacli.errors import UsageError
-from deltacli.operations.records import Document, Listing, plain_rows
+from deltacli.operations.records import Document, Listing, Row, plain_rows
 from deltacli.units import escaped, human_age, human_size, iso_time, parse_instant
 
 _ROWS_A_TABLE = 1000
+# Nobody reads more from a screen, and it would take its time.
+_MOST_ROWS = 2000
+_MOST_ITEMS = 40
+# What can be folded is not folded to less.
+_NARROWEST = 20
 _SIZES = {
     "bytesDeleted",
     "sparedBytes",
@@ -96,53 +103,140 @@ def show_document(document: Document, people: People) -> None:
 def show_listing(listing: Listing, fields: Sequence[str] | None, people: People) -> None:
     names = fields or listing.shown
     rows = plain_rows(listing.rows, names)
+    if people.console.is_terminal:
+        rows = islice(rows, _MOST_ROWS + 1)
     count = 0
     while block := list(islice(rows, _ROWS_A_TABLE)):
+        left_out = people.console.is_terminal and count + len(block) > _MOST_ROWS
+        block = block[: _MOST_ROWS - count] if left_out else block
+        if block:
+            columns = _columns(block, names, listing, people)
+            # Without a wish for fields, a column that says nothing only takes room.
+            if not fields and not listing.is_data:
+                columns = [one for one in columns if one.says_something]
+                columns = _that_fit(columns, people.console.width)
+            if _least_width(columns) <= people.console.width:
+                people.console.print(_table(columns, people.console.width))
+            else:
+                _show_blocks(columns, count, people)
         count += len(block)
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-        # Without a wish for fields, a column that says nothing only takes room.
-        used = [name for name in names if fields or any(_says(row.get(name)) for row in block)]
-        columns = {
-            name: [_value_text(name, row.get(name), people, short=True) for row in block]
-            for name in used
-        }
-        if not fields:
-            used = _that_fit(columns, people.console.width)
-        cells = [[columns[name][row] for name in used] for row in range(len(block))]
-        _cut_to_fit(cells, used, people.console.width)
-        for name in used:
-            table.add_column(
-                _title(name),
-                justify="right" if name in _NUMBERS else "left",
-                overflow="fold",
-                no_wrap=name in _UNBROKEN or name in _CUT,
-            )
-        for row_cells in cells:
-            table.add_row(*row_cells)
-        people.console.print(table)
+        if left_out:
+            more = f"only the first {_MOST_ROWS:,} are shown; -o jsonl shows all"
+            people.console.print(Text(more, style="dim"))
+            break
     if not count:
         people.console.print(Text(f"no {listing.title}", style="dim"))
     for line in listing.footer:
         people.console.print(Text(line))
 
 
-def _that_fit(columns: Mapping[str, list[Text]], width: int) -> list[str]:
+@dataclass(frozen=True)
+class _Column:
+    """The cells of one field in some rows, and how narrow they can be."""
+
+    title: str
+    cells: list[Text]
+    is_number: bool
+    is_whole: bool
+    may_be_cut: bool
+    says_something: bool
+
+    @property
+    def width(self) -> int:
+        return max(cell_len(self.title), *(one.cell_len for one in self.cells))
+
+    @property
+    def least(self) -> int:
+        if self.may_be_cut:
+            return cell_len(self.title)
+        return self.width if self.is_whole else min(self.width, _NARROWEST)
+
+
+def _columns(
+    block: Sequence[Row], names: Sequence[str], listing: Listing, people: People
+) -> list[_Column]:
+    found = []
+    for name in names:
+        values = [row.get(name) for row in block]
+        if listing.is_data:
+            # A table's own columns mean what they mean, whatever they are called.
+            is_number = all(isinstance(one, int | float | Verbatim | None) for one in values)
+            is_whole = not any(isinstance(one, str | list | dict) for one in values)
+            cells = [_data_text(one) for one in values]
+            found.append(_Column(escaped(name), cells, is_number, is_whole, False, True))
+            continue
+        found.append(
+            _Column(
+                _TITLES.get(name) or escaped(name),
+                [_value_text(name, one, people, short=True) for one in values],
+                name in _NUMBERS,
+                name in _UNBROKEN,
+                name in _CUT,
+                any(map(_says, values)),
+            )
+        )
+    return found
+
+
+def _data_text(value: Any) -> Text:
+    if value is None:
+        return Text("null", style="dim")
+    if isinstance(value, str):
+        return Text(escaped(value))
+    return Text(escaped(json_text.dump(value).decode()))
+
+
+def _least_width(columns: Sequence[_Column]) -> int:
+    return sum(2 + one.least for one in columns)
+
+
+def _that_fit(columns: list[_Column], width: int) -> list[_Column]:
     """The columns without those that only would be squeezed: what may be cut goes first."""
-
-    def least(name: str) -> int:
-        title = cell_len(_title(name))
-        return title if name in _CUT else max(title, *(one.cell_len for one in columns[name]))
-
-    used = list(columns)
-    for name in [one for one in used if one in _CUT]:
-        if sum(2 + least(one) for one in used) <= width:
+    kept = columns
+    for one in [one for one in columns if one.may_be_cut]:
+        if _least_width(kept) <= width:
             break
-        used.remove(name)
-    return used
+        kept = [other for other in kept if other is not one]
+    return kept
 
 
-def _title(name: str) -> str:
-    return _TITLES.get(name) or escaped(name)
+def _table(columns: Sequence[_Column], width: int) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    _cut_to_fit(columns, width)
+    for one in columns:
+        table.add_column(
+            one.title,
+            justify="right" if one.is_number else "left",
+            overflow="fold",
+            no_wrap=one.is_whole or one.may_be_cut,
+            min_width=one.least,
+        )
+    for cells in zip(*(one.cells for one in columns), strict=True):
+        table.add_row(*cells)
+    return table
+
+
+def _cut_to_fit(columns: Sequence[_Column], width: int) -> None:
+    """Shorten the cells that may be cut to what the others leave of the line."""
+    cut = [one for one in columns if one.may_be_cut]
+    left = width - sum(2 + one.width for one in columns if not one.may_be_cut)
+    for count, one in enumerate(cut):
+        share = max(one.least, min(one.width, left // (len(cut) - count) - 2))
+        left -= share + 2
+        for cell in one.cells:
+            cell.truncate(share, overflow="ellipsis")
+
+
+def _show_blocks(columns: Sequence[_Column], before: int, people: People) -> None:
+    """Rows one below the other, where they are wider than the terminal."""
+    for number in range(len(columns[0].cells)):
+        people.console.print(Text(f"row {before + number + 1}", style="dim"))
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="bold", no_wrap=True)
+        grid.add_column(overflow="fold")
+        for one in columns:
+            grid.add_row(Text(one.title), one.cells[number])
+        people.console.print(grid)
 
 
 def _says(value: Any) -> bool:
@@ -150,26 +244,8 @@ def _says(value: Any) -> bool:
     return bool(value) or type(value) in (int, float)
 
 
-def _cut_to_fit(cells: list[list[Text]], names: Sequence[str], width: int) -> None:
-    """Shorten the cells that may be cut to what the others leave of the line."""
-    cut = [position for position, name in enumerate(names) if name in _CUT]
-    others = [position for position in range(len(names)) if position not in cut]
-    titles = [cell_len(_title(name)) for name in names]
-    taken = sum(
-        2 + max(titles[position], *(line[position].cell_len for line in cells))
-        for position in others
-    )
-    left = width - taken
-    for count, position in enumerate(cut):
-        wanted = max(titles[position], *(line[position].cell_len for line in cells))
-        share = max(titles[position], min(wanted, left // (len(cut) - count) - 2))
-        left -= share + 2
-        for line in cells:
-            line[position].truncate(share, overflow="ellipsis")
-
-
 def _value_text(name: str, value: Any, people: People, *, short: bool = False) -> Text:
-    if isinstance(value, json_text.Verbatim):
+    if isinstance(value, Verbatim):
         return Text(_printable(_inline(value)))
     if value is None or value in ({}, []):
         return Text("-", style="dim")
@@ -190,12 +266,21 @@ def _value_text(name: str, value: Any, people: People, *, short: bool = False) -
         return Text(_printable(_sums(value)))
     if isinstance(value, Mapping):
         separator = ", " if short else "\n"
-        parts = (f"{key} = {_inline(one)}" for key, one in value.items())
+        parts = (f"{key} = {_nested(key, one, people)}" for key, one in value.items())
         return Text(_printable(separator.join(parts)))
     if isinstance(value, list):
         separator = ", " if all(isinstance(one, str) for one in value) else "\n"
-        return Text(_printable(separator.join(_inline(one) for one in value)))
+        items = [_inline(one) for one in islice(value, _MOST_ITEMS)]
+        if len(value) > _MOST_ITEMS:
+            items.append(f"… and {len(value) - _MOST_ITEMS:,} more (-o json shows all)")
+        return Text(_printable(separator.join(items)))
     return Text(escaped(str(value)) if short else _printable(str(value)))
+
+
+def _nested(name: str, value: Any, people: People) -> str:
+    """A value inside another one, by the same rules."""
+    is_plain = isinstance(value, str | Mapping | list) and name not in _TIMES
+    return _inline(value) if is_plain else _value_text(name, value, people, short=True).plain
 
 
 # What is longer counts nothing.

@@ -101,5 +101,5 @@ def checkpoint(
         return
     if session.confirm(plan.document(), plan.question, yes=yes):
         result = apply_maintenance(plan, session.engine, session.progress)
-        session.show(result.document())
+        session.show_done(result.document())
         session.warn(result.warnings)

@@ -74,7 +74,8 @@ def paimon_alter(
         session.show_reports([plan.report(is_dry_run=dry_run)])
     elif session.confirm(plan.document(), plan.question, yes=yes, rows=DIFF_FIELDS):
         done = apply_alter(plan, wish, lambda: session.now_ms)
-        session.show_reports([done.report()])
+        if not session.is_silent:
+            session.show_reports([done.report()])
         session.note(f"{done.path} is written")
 
 

@@ -75,7 +75,8 @@ def paimon_expire(
         return
     with session.progress:
         done = apply_expire(plan, session.progress)
-    session.show_reports([plan.report(done)])
+    if not session.is_silent:
+        session.show_reports([plan.report(done)])
     failure = done.failure(chosen.store.location)
     if failure is not None:
         raise failure

@@ -25,7 +25,6 @@ from deltacli.cli.options import (
 from deltacli.cli.session import Session
 from deltacli.delta.paths import HIDDEN_LETTERS, HIDDEN_WORDS
 from deltacli.errors import DeltaCliError, Interrupted, PartlyDone, Refused, UsageError
-from deltacli.render.formats import Format
 from deltacli.units import without_secrets
 
 if TYPE_CHECKING:
@@ -195,11 +194,8 @@ def vacuum(
         session.need_terminal()
     wish = _Wish(request, dry_run, yes, log_commits, allow_large)
     runs, reports, failures = _vacuum_all(session, tables, wish)
-    silent = options.quiet and not dry_run and options.output is Format.AUTO
     try:
-        if (reports or len(tables) > 1) and not (
-            silent and not options.output_file and not options.fields
-        ):
+        if (reports or len(tables) > 1) and (dry_run or not session.is_silent):
             session.show_reports(reports, many=len(tables) > 1)
     finally:
         if metrics_file is not None:

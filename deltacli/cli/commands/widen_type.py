@@ -144,7 +144,7 @@ def _widen(
         session.show(plan.document(is_dry_run=dry_run))
     elif session.confirm(plan.document(), plan.question, yes=yes):
         plan, committed = apply_widen(plan, wishes, session.engine, enable=enable)
-        session.show(plan.document(committed))
+        session.show_done(plan.document(committed))
         session.warn(committed.warnings)
 
 
@@ -170,7 +170,7 @@ def _rewrite(session: Session, found: Status, *, dry_run: bool, yes: bool) -> No
     elif session.confirm(plan.document(), plan.question, yes=yes):
         with session.progress:
             done = apply_rewrite(plan, session.engine, session.storage_options)
-        session.show(plan.document(done))
+        session.show_done(plan.document(done))
         session.warn(done.committed.warnings)
 
 
@@ -188,7 +188,7 @@ def _drop(session: Session, found: Status, *, dry_run: bool, yes: bool) -> None:
         if not session.confirm(plan.document(), plan.question, yes=yes):
             return
         version, warnings = apply_drop(plan, session.engine)
-    session.show(plan.document(version, warnings))
+    session.show_done(plan.document(version, warnings))
     session.warn(warnings)
     if not plan.drops:
         upto = found.snapshot.version if plan.removes_changes else plan.needed_by
