@@ -1,7 +1,11 @@
-"""Writes the files that are made from the command tree; `--check` only compares them."""
+"""Writes what is made from the program, and the README's screens; `--check` only compares."""
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +28,24 @@ def generated(tree: Sequence[Command]) -> dict[Path, str]:
         ROOT / "docs/deltacli.1": man_page(tree),
         ROOT / "docs/commands.md": reference(tree),
         ROOT / "docs/rules.md": rule_reference(),
+        ROOT / "README.md": with_screens((ROOT / "README.md").read_text(encoding="utf-8")),
     }
+
+
+_SCREEN = re.compile(r"(<!-- screen -->\n```text\n\$ deltacli (.+)\n)(?:.*\n)*?(```)")
+
+
+def with_screens(text: str) -> str:
+    """A text with what its screens show on a terminal of 80 columns."""
+    return _SCREEN.sub(lambda one: f"{one[1]}{screen(one[2])}{one[3]}", text)
+
+
+def screen(command: str) -> str:
+    words = [sys.executable, "-m", "deltacli", *shlex.split(command), "-q", "-o", "table"]
+    env = {**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
+    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, check=True)
+    shown = done.stdout.decode().replace(str(ROOT), "/data")
+    return "".join(f"{line.rstrip()}\n" for line in shown.splitlines())
 
 
 def reference(tree: Sequence[Command]) -> str:

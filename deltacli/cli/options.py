@@ -137,7 +137,12 @@ class CommonOptions:
     ] = None
     quiet: Annotated[
         bool,
-        _common("-q", "--quiet", envvar="DELTACLI_QUIET", help="No warnings, notes or progress."),
+        _common(
+            "-q",
+            "--quiet",
+            envvar="DELTACLI_QUIET",
+            help="No warnings, notes or progress; no result of a change.",
+        ),
     ] = False
     verbose: Annotated[
         bool,

@@ -279,6 +279,8 @@ def _value_text(name: str, value: Any, people: People, *, short: bool = False) -
 
 def _nested(name: str, value: Any, people: People) -> str:
     """A value inside another one, by the same rules."""
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        return ", ".join(value)
     is_plain = isinstance(value, str | Mapping | list) and name not in _TIMES
     return _inline(value) if is_plain else _value_text(name, value, people, short=True).plain
 
@@ -334,6 +336,9 @@ def _inline(value: Any) -> str:
         return value
     if isinstance(value, Mapping) and value.keys() == {"from", "to"}:
         return f"{_inline(value['from'])} -> {_inline(value['to'])}"
+    if isinstance(value, Mapping) and value.keys() == {"column", "fieldPath", "fromType", "toType"}:
+        path = ".".join(one for one in (value["column"], value["fieldPath"]) if one)
+        return f"{path}: {value['fromType']} -> {value['toType']}"
     if isinstance(value, Mapping) and value.keys() == {"column", "loss"}:
         return f"{value['column']}: {value['loss']}" if value["column"] else str(value["loss"])
     return json_text.dump(value).decode()
