@@ -336,3 +336,25 @@ def test_an_error_is_a_line_that_can_be_read(
     told = deltacli("head", tmp_path / "table", "--engine", "local")
     assert told.code in (5, 7)
     assert len(told.stderr) < 6000
+
+
+def test_a_few_rows_of_a_bomb_take_little_memory(table: TableBuilder, tmp_path: Path) -> None:
+    """A file of a kilobyte whose rows are of sixteen megabytes each."""
+    place = tmp_path / "table"
+    place.mkdir()
+    rows = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), ["x" * (16 << 20)])
+    options = {"write_statistics": False, "dictionary_pagesize_limit": 1 << 30}
+    pq.write_table(pa.table({"s": rows}), place / "a", "2.6", compression="zstd",
+                   store_schema=False, **options)  # fmt: skip
+    size = (place / "a").stat().st_size
+    assert size < 10_000
+    table.commit(protocol(), metadata(column("s", "string")), add("a", size, 2000))
+    script = (
+        "import resource, sys; from deltacli.cli.app import run; "
+        "code = run(['head', sys.argv[1], '-n', '1', '--engine', 'local', '-o', 'json']); "
+        "print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", script, str(place)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    code, kilobytes = map(int, told.stderr.split()[-2:])
+    assert (code, kilobytes < 600_000) == (0, True), told.stderr

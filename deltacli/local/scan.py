@@ -22,16 +22,18 @@ from deltacli.errors import CorruptLog, FileMissing, StorageError
 from deltacli.storage import DataStore, parquet_source
 
 _FILE_ID = b"PARQUET:field_id"
-_BATCH = 8192
+BATCH_ROWS = 8192
 
 
-def read_rows(files: Files, chosen: Iterable[ScanFile], wanted: Struct) -> Iterator[Any]:
+def read_rows(
+    files: Files, chosen: Iterable[ScanFile], wanted: Struct, batch_rows: int = BATCH_ROWS
+) -> Iterator[Any]:
     """The rows of the chosen files as record batches of the wanted columns."""
     mode = files.snapshot.setting(MODE)
     partitions = set(files.snapshot.metadata.partition_columns)
     schema = arrow_schema(wanted)
     for one in chosen:
-        for batch in _file_rows(files, one, wanted, partitions, mode):
+        for batch in _file_rows(files, one, wanted, partitions, mode, batch_rows):
             yield pa.RecordBatch.from_arrays(batch, schema=schema)
 
 
@@ -40,7 +42,12 @@ def arrow_schema(schema: Struct) -> Any:
 
 
 def _file_rows(
-    files: Files, one: ScanFile, wanted: Struct, partitions: set[str], mode: str
+    files: Files,
+    one: ScanFile,
+    wanted: Struct,
+    partitions: set[str],
+    mode: str,
+    batch_rows: int,
 ) -> Iterator[list[Any]]:
     store, path = files.places.of(one.location)
     try:
@@ -51,7 +58,7 @@ def _file_rows(
                 if field.name not in partitions and field.name not in one.constants
             }
             names = [found.name for found in stored.values() if found is not None]
-            for rows in rows_that_count(file, one, names, _BATCH):
+            for rows in rows_that_count(file, one, names, batch_rows):
                 yield [
                     _column(rows, field, stored.get(field.name), one, partitions, mode)
                     for field in wanted.fields

@@ -24,7 +24,7 @@ from deltacli.delta.scan import Files, ScanFile, TableVersion, chosen_columns
 from deltacli.delta.schema import Array, DataType, Field, Map, Struct
 from deltacli.errors import UsageError
 from deltacli.local.filters import holds
-from deltacli.local.scan import read_rows
+from deltacli.local.scan import BATCH_ROWS, read_rows
 from deltacli.operations.records import Listing, Row
 
 if TYPE_CHECKING:
@@ -142,7 +142,9 @@ def _locally(plan: HeadPlan) -> Iterator[Any]:
         return
     names = [one.name for one in plan.wanted.fields]
     searched = searched_columns(plan.files.schema, plan.wanted, plan.condition)
-    for batch in read_rows(plan.files, plan.chosen, searched):
+    # A few rows take little memory, however large their values are.
+    batch_rows = BATCH_ROWS if plan.condition is not None else min(left, BATCH_ROWS)
+    for batch in read_rows(plan.files, plan.chosen, searched, batch_rows):
         rows = batch
         if plan.condition is not None:
             rows = batch.filter(pc.fill_null(holds(plan.condition, batch), False))
