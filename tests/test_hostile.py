@@ -344,7 +344,7 @@ def test_a_few_rows_of_a_bomb_take_little_memory(table: TableBuilder, tmp_path: 
     place.mkdir()
     rows = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), ["x" * (16 << 20)])
     options = {"write_statistics": False, "dictionary_pagesize_limit": 1 << 30}
-    pq.write_table(pa.table({"s": rows}), place / "a", "2.6", compression="zstd",
+    pq.write_table(pa.table({"s": rows}), place / "a", compression="zstd",
                    store_schema=False, **options)  # fmt: skip
     size = (place / "a").stat().st_size
     assert size < 10_000
