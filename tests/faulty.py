@@ -1,9 +1,7 @@
-"""A store that fails, or ends the process, at its k-th operation."""
+"""A store that fails at its k-th operation."""
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, Any
@@ -13,17 +11,12 @@ from deltacli.storage import Entry, LogStore, Walked
 
 
 class FaultyStore:
-    """Counts operations; at number `at` it fails `before` or `after` doing it, or is killed.
+    """Counts operations; at number `at` it fails `before` or `after` doing it."""
 
-    `halfway` writes the first half of the content under the temporary name that a real
-    store would use, and ends the process.
-    """
-
-    def __init__(self, inner: LogStore, at: int = -1, mode: str = "before", kill: bool = False):
+    def __init__(self, inner: LogStore, at: int = -1, mode: str = "before"):
         self._inner = inner
         self._at = at
         self._mode = mode
-        self._kill = kill
         self.count = 0
         self.reads_are_remote = False
         self.has_folders = inner.has_folders
@@ -53,11 +46,9 @@ class FaultyStore:
         return self._do(lambda: self._inner.stat(path))
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        self._half(path, content)
         self._do(lambda: self._inner.put_if_absent(path, content))
 
     def put(self, path: str, content: bytes) -> None:
-        self._half(path, content)
         self._do(lambda: self._inner.put(path, content))
 
     def put_file(self, path: str, source: str) -> None:
@@ -67,7 +58,6 @@ class FaultyStore:
         self._do(lambda: self._inner.delete(path))
 
     def delete_all(self, paths: Sequence[str]) -> list[tuple[str, StorageError]]:
-        self._cut_short(paths)
         failures = self._do(lambda: self._inner.delete_all(paths))
         return list(failures)
 
@@ -97,17 +87,6 @@ class FaultyStore:
     def keeps_deleted(self) -> bool:
         return False
 
-    def _cut_short(self, paths: Sequence[str]) -> None:
-        if self._mode == "halfway" and self.count == self._at:
-            self._inner.delete_all(paths[: len(paths) // 2])
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def _half(self, path: str, content: bytes) -> None:
-        if self._mode == "halfway" and self.count == self._at:
-            with open(self._inner.scratch(path), "wb") as file:
-                file.write(content[: len(content) // 2])
-            os.kill(os.getpid(), signal.SIGKILL)
-
     def _do(self, action: Callable[[], Any]) -> Any:
         now, self.count = self.count, self.count + 1
         if now != self._at:
@@ -119,6 +98,4 @@ class FaultyStore:
         return result
 
     def _fail(self) -> None:
-        if self._kill:
-            os.kill(os.getpid(), signal.SIGKILL)
         raise StorageError("injected failure")

@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -133,7 +134,7 @@ def apply_download(plan: Download, now_ms: int, on_file: OnFile | None = None) -
             location=plan.target,
         ) from error
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        _remove(beside)
     return Document(
         {
             "table": str(plan.table),
@@ -146,6 +147,15 @@ def apply_download(plan: Download, now_ms: int, on_file: OnFile | None = None) -
         },
         "download",
     )
+
+
+def _remove(folder: str) -> None:
+    """Remove what was not finished; a thread may still put a last file into it."""
+    for _ in range(20):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.lexists(folder):
+            return
+        time.sleep(0.05)
 
 
 # -- a table -----------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def ways(case: str, names: list[str]) -> Iterator[tuple[int, str, bool]]:
             if not changes and (mode != "before" or kill):
                 continue
             chance = zlib.crc32(f"{case} {at} {mode} {kill}".encode()) % 100
-            if whole or chance < (25 if changes else 10):
+            if whole or chance < (35 if changes else 10):
                 yield at, mode, kill
 
 

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -526,57 +525,6 @@ def test_a_failure_at_any_operation_leaves_the_table_as_it_was(
         # And the work can be done afterwards.
         ACTIONS[name](store)
         assert readable_state(store) == expected
-
-
-KILLED = """
-import sys
-sys.path.insert(0, {root!r})
-from tests.faulty import FaultyStore
-from tests.operations.test_checkpoint import ACTIONS
-from deltacli.storage.local import LocalStore
-ACTIONS[{name!r}](FaultyStore(LocalStore({place!r}), {number}, {mode!r}, kill=True))
-"""
-
-
-@pytest.mark.parametrize("name", ACTIONS)
-@pytest.mark.timeout(600)
-def test_a_kill_at_any_change_leaves_the_table_as_it_was(tmp_path: Path, name: str) -> None:
-    from tests.conftest import ROOT
-
-    base = tmp_path / "base"
-    rich_table(LocalStore(str(base)))
-    expected = readable_state(LocalStore(str(base)))
-    shutil.copytree(base, tmp_path / "count")
-
-    changing: list[int] = []
-    counting = FaultyStore(LocalStore(str(tmp_path / "count")))
-    for method in ("put_if_absent", "put", "put_file", "delete"):
-        original = getattr(counting, method)
-
-        def note(*arguments: Any, original: Any = original) -> None:
-            changing.append(counting.count)
-            original(*arguments)
-
-        setattr(counting, method, note)
-    ACTIONS[name](counting)
-    assert changing
-    for number in changing:
-        for mode in ("before", "halfway", "after"):
-            place = tmp_path / f"{mode}{number}"
-            shutil.copytree(base, place)
-            script = KILLED.format(
-                root=str(ROOT), name=name, place=str(place), number=number, mode=mode
-            )
-            done = subprocess.run(
-                [sys.executable, "-c", script], capture_output=True, text=True, check=False
-            )
-            # An operation that fails by itself has no moment after it.
-            expected_codes = (-signal.SIGKILL, 0) if mode == "after" else (-signal.SIGKILL,)
-            assert done.returncode in expected_codes, done.stderr
-            store = LocalStore(str(place))
-            assert readable_state(store) == expected, (number, mode)
-            ACTIONS[name](store)
-            assert readable_state(store) == expected
 
 
 # -- the command -----------------------------------------------------------------------------

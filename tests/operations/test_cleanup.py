@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,7 +31,7 @@ from tests.builder import (
     metadata,
     protocol,
 )
-from tests.conftest import ROOT, Result
+from tests.conftest import Result
 from tests.faulty import FaultyStore
 
 U1, U2 = "0e42c15b-17cc-4918-990d-2ff76e918e4d", "fe42c15b-17cc-4918-990d-2ff76e918e4d"
@@ -314,35 +311,6 @@ def still_sound(store: LogStore) -> None:
         assert len(list(snapshot.all_live())) == version + 1
     commits = list(load(store).listing.commits)
     assert commits == list(range(commits[0], 6))
-
-
-KILLED = """
-import sys
-sys.path.insert(0, {root!r})
-from tests.faulty import FaultyStore
-from tests.operations.test_cleanup import clean
-from deltacli.storage.local import LocalStore
-clean(FaultyStore(LocalStore({place!r}), {number}, {mode!r}, kill=True))
-"""
-
-
-@pytest.mark.timeout(600)
-def test_a_kill_at_any_operation_leaves_a_readable_end(tmp_path: Path) -> None:
-    base = tmp_path / "base"
-    old_table(base)
-    shutil.copytree(base, tmp_path / "count")
-    counting = FaultyStore(LocalStore(str(tmp_path / "count")))
-    clean(counting)
-    for number in range(counting.count):
-        for mode in ("before", "after"):
-            place = tmp_path / f"{mode}{number}"
-            shutil.copytree(base, place)
-            script = KILLED.format(root=str(ROOT), place=str(place), number=number, mode=mode)
-            done = subprocess.run([sys.executable, "-c", script], check=False)
-            # An operation that fails by itself has no moment after it.
-            expected = (-signal.SIGKILL, 0) if mode == "after" else (-signal.SIGKILL,)
-            assert done.returncode in expected
-            still_sound(LocalStore(str(place)))
 
 
 def test_the_command_plans_shows_and_deletes(

@@ -173,7 +173,7 @@ def test_wrong_requests_are_clear_errors(tmp_path: Path, deltacli: Deltacli) -> 
         (2, "-n", "-1"),
         (2, "--fields", "nope"),
         (2, "--where", "abs(id) = 1", "--engine", "local"),
-        (2, "--where", "nope = 1", "--engine", "local"),
+        (3, "--where", "nope = 1", "--engine", "local"),
         (3, "--at", "9"),
     ):
         result = deltacli("head", table, *arguments)

@@ -6,9 +6,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,7 +34,7 @@ from deltacli.storage import LogStore
 from deltacli.storage.local import LocalStore
 from tests.builder import NOW_MS, TableBuilder, add, column, features, metadata
 from tests.builder import remove as remove_of
-from tests.conftest import ROOT, Result
+from tests.conftest import Result
 from tests.delta.test_bitmaps import inline
 from tests.faulty import FaultyStore
 from tests.rows import multiset
@@ -453,36 +450,6 @@ def test_a_failure_at_any_operation_loses_nothing(tmp_path: Path, mode: str) -> 
         do_rewrite(store)
         assert rows_of(store) == before
         assert status(store).files == ()
-
-
-KILLED = """
-import sys
-sys.path.insert(0, {root!r})
-from tests.faulty import FaultyStore
-from tests.operations.test_narrow import do_rewrite
-from deltacli.storage.local import LocalStore
-do_rewrite(FaultyStore(LocalStore({place!r}), {number}, "before", kill=True))
-"""
-
-
-@pytest.mark.timeout(300)
-def test_a_kill_halfway_leaves_the_table_as_it_was(tmp_path: Path) -> None:
-    base = tmp_path / "base"
-    widened(base)
-    before = rows_of(LocalStore(str(base)))
-    shutil.copytree(base, tmp_path / "count")
-    counting = FaultyStore(LocalStore(str(tmp_path / "count")))
-    do_rewrite(counting)
-    for number in range(counting.count - 12, counting.count):
-        place = tmp_path / f"k{number}"
-        shutil.copytree(base, place)
-        script = KILLED.format(root=str(ROOT), place=str(place), number=number)
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
-        assert done.returncode == -signal.SIGKILL, done.stderr
-        store = LocalStore(str(place))
-        assert rows_of(store) == before
-        do_rewrite(store)
-        assert rows_of(store) == before
 
 
 # -- tables of other writers -------------------------------------------------------------

@@ -42,7 +42,6 @@ from tests.builder import (
     remove,
     vector,
 )
-from tests.conftest import ROOT
 from tests.faulty import FaultyStore
 
 HOUR_MS = 3_600_000
@@ -271,41 +270,6 @@ def test_a_failure_at_any_operation_loses_nothing(tmp_path: Path, mode: str) -> 
         with contextlib.suppress(DeltaCliError):
             do_vacuum(FaultyStore(LocalStore(str(place)), number, mode))
         check(place)
-
-
-KILLED = """
-import sys
-sys.path.insert(0, {root!r})
-from tests.faulty import FaultyStore
-from tests.operations.test_vacuum_histories import do_vacuum
-from deltacli.storage.local import LocalStore
-do_vacuum(FaultyStore(LocalStore({place!r}), {number}, {mode!r}, kill=True))
-"""
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("mode", ["before", "halfway", "after"])
-def test_a_kill_at_any_operation_loses_nothing(tmp_path: Path, mode: str) -> None:
-    base = tmp_path / "base"
-    faulty_table(base)
-    shutil.copytree(base, tmp_path / "count")
-    counting = FaultyStore(LocalStore(str(tmp_path / "count")))
-    do_vacuum(counting)
-    killed = 0
-    for number in range(0, counting.count, 1 if mode == "halfway" else 2):
-        place = tmp_path / f"t{number}"
-        shutil.copytree(base, place)
-        script = KILLED.format(root=str(ROOT), place=str(place), number=number, mode=mode)
-        done = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=False
-        )
-        assert done.returncode in (0, -9), done.stderr
-        killed += done.returncode == -9
-        for one in place.rglob("*.tmp"):  # what a kill leaves behind is hidden from everybody
-            assert one.name.startswith(".")
-            one.unlink()
-        check(place)
-    assert killed > 3
 
 
 def test_an_interruption_says_how_far_it_came(tmp_path: Path) -> None:

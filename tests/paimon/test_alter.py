@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import AlreadyExists, Conflict, DeltaCliError, StorageError, UsageError
+from deltacli.errors import Conflict, DeltaCliError, UsageError
 from deltacli.operations.paimon_alter import Wish, apply_alter, plan_alter
 from deltacli.paimon.change_json import parse_changes
 from deltacli.paimon.change_text import parse_change
@@ -539,52 +538,6 @@ def test_any_operation_may_fail(mode: str, tmp_path: Path) -> None:
         if table.schema_ids == [0]:
             _alter(table.store, "add column n INT")
         assert [one["name"] for one in newest(table)["fields"]][-1] == "n"
-
-
-def test_a_killed_writer_leaves_one_version_or_the_other(tmp_path: Path) -> None:
-    script = """
-import sys
-from deltacli.storage.local import LocalStore
-from tests.faulty import FaultyStore
-from tests.paimon.test_alter import _alter
-store = FaultyStore(LocalStore(sys.argv[1]), int(sys.argv[2]), sys.argv[3], kill=True)
-_alter(store, "add column n INT")
-"""
-    counting = PaimonTable(tmp_path / "count")
-    counting.add_schema(KEYED)
-    store = FaultyStore(counting.store)
-    _alter(store, "add column n INT")
-    for number in range(2, store.count):
-        for mode in ("before", "halfway"):
-            table = PaimonTable(tmp_path / f"{number}{mode}")
-            table.add_schema(KEYED)
-            command = [sys.executable, "-c", script, str(table.root), str(number), mode]
-            subprocess.run(command, cwd=ROOT, check=False)
-            names = [one.name for one in (table.root / "schema").iterdir()]
-            whole = [one for one in names if one.startswith("schema-")]
-            assert sorted(whole) in (["schema-0"], ["schema-0", "schema-1"])
-            if "schema-1" not in whole:
-                _alter(table.store, "add column n INT")
-            assert newest(table)["id"] == 1
-
-
-class _Unsure(LocalStore):
-    """A store whose answer is lost, once the file is there."""
-
-    def put_if_absent(self, path: str, content: bytes) -> None:
-        super().put_if_absent(path, content)
-        if "probe" not in path:
-            raise StorageError("connection reset")
-
-
-class _Overwriting(LocalStore):
-    """A store that does not know put-if-absent."""
-
-    def put_if_absent(self, path: str, content: bytes) -> None:
-        with contextlib.suppress(AlreadyExists):
-            super().put_if_absent(path, content)
-            return
-        self.put(path, content)
 
 
 def test_an_unknown_outcome_is_looked_up(table: PaimonTable) -> None:

@@ -390,25 +390,6 @@ def test_any_operation_may_fail(mode: str, tmp_path: Path) -> None:
         assert table.schema_ids == [1, 3, 4]
 
 
-def test_a_killed_run_leaves_a_sound_table(tmp_path: Path) -> None:
-    script = """
-import sys
-from deltacli.storage.local import LocalStore
-from tests.faulty import FaultyStore
-from tests.paimon.test_expire import _run
-_run(FaultyStore(LocalStore(sys.argv[1]), int(sys.argv[2]), "before", kill=True))
-"""
-    counting = FaultyStore(_small(tmp_path / "count").store)
-    _run(counting)
-    for number in range(0, counting.count, 7):
-        table = _small(tmp_path / str(number))
-        command = [sys.executable, "-c", script, str(table.root), str(number)]
-        assert subprocess.run(command, cwd=ROOT, check=False).returncode == -9
-        assert {1, 3, 4} <= set(table.schema_ids)
-        _run(table.store)
-        assert table.schema_ids == [1, 3, 4]
-
-
 def test_a_failure_to_delete_is_told(
     table: PaimonTable, deltacli: Deltacli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
