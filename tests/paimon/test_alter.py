@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import Conflict, DeltaCliError, UsageError
+from deltacli.errors import AlreadyExists, Conflict, DeltaCliError, StorageError, UsageError
 from deltacli.operations.paimon_alter import Wish, apply_alter, plan_alter
 from deltacli.paimon.change_json import parse_changes
 from deltacli.paimon.change_text import parse_change
@@ -538,6 +539,25 @@ def test_any_operation_may_fail(mode: str, tmp_path: Path) -> None:
         if table.schema_ids == [0]:
             _alter(table.store, "add column n INT")
         assert [one["name"] for one in newest(table)["fields"]][-1] == "n"
+
+
+class _Unsure(LocalStore):
+    """A store whose answer is lost, once the file is there."""
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        super().put_if_absent(path, content)
+        if "probe" not in path:
+            raise StorageError("connection reset")
+
+
+class _Overwriting(LocalStore):
+    """A store that does not know put-if-absent."""
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        with contextlib.suppress(AlreadyExists):
+            super().put_if_absent(path, content)
+            return
+        self.put(path, content)
 
 
 def test_an_unknown_outcome_is_looked_up(table: PaimonTable) -> None:
