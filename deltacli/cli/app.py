@@ -36,7 +36,10 @@ def run(arguments: Sequence[str]) -> int:
     # Streams that the caller closed: talk goes nowhere, and never to the other stream.
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     if sys.stdout is None:
-        return _report(StorageError("standard output is closed"), arguments)
+        closed = StorageError(
+            "standard output is closed", hint="name a place: > FILE, or > /dev/null"
+        )
+        return _report(closed, arguments)
     try:
         try:
             return _run_command(arguments)

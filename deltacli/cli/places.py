@@ -77,9 +77,18 @@ def check_place(path: str) -> None:
     _refuse_tables(path)
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
-    if os.path.isdir(target) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+    reason = ""
+    if os.path.isdir(target):
+        reason = "it is a folder"
+    elif not os.path.isdir(folder):
+        reason = f"there is no folder {folder}"
+    elif not os.access(folder, os.W_OK):
+        reason = "no permission"
+    if reason:
         raise StorageError(
-            f"cannot write {path}", hint="check the place and its permissions", location=path
+            f"cannot write {path}: {reason}",
+            hint="check the place and its permissions",
+            location=path,
         )
 
 

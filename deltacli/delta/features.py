@@ -172,7 +172,7 @@ def check_readable(protocol: Protocol, *, allow_catalog_managed: bool = False) -
         if feature.read is Support.CATALOG and not allow_catalog_managed:
             raise CatalogManaged(
                 f"the table is catalog-managed ({name}): {feature.read.value}",
-                hint="--allow-catalog-managed shows the published commits only",
+                hint="commands with --allow-catalog-managed show the published commits only",
             )
         if feature.read is Support.CATALOG:
             warnings.append(

@@ -83,9 +83,19 @@ def check_target(target: str) -> None:
     above = os.path.dirname(os.path.abspath(target))
     if os.path.lexists(target):
         raise UsageError(f"{target} exists already", hint="name a folder that is still to be made")
-    if not os.path.isdir(above) or not os.access(above, os.W_OK):
+    if "://" in target and not target.startswith("file:"):
+        raise UsageError(
+            f"{target} is no folder of this machine", hint="name one that is still to be made"
+        )
+    if not os.path.isdir(above):
         raise StorageError(
-            f"cannot write {target}", hint="check the place and its permissions", location=target
+            f"cannot write {target}: there is no folder {above}", hint="make it", location=target
+        )
+    if not os.access(above, os.W_OK):
+        raise StorageError(
+            f"cannot write {target}: no permission",
+            hint="check the owner and mode of the folder",
+            location=target,
         )
 
 

@@ -69,6 +69,9 @@ def parse_change(text: str) -> list[Change]:
         raise _bad(text, _in_words(str(error)), verb) from None
 
 
+_TYPES = "those of Flink's SQL: INT, BIGINT, STRING, …"
+
+
 def _in_words(problem: str) -> str:
     """A message of the type parser for people; that of Paimon names its tokens."""
     found = re.fullmatch(r"Could not parse type at position (\d+): (.*) Input type string: .*",
@@ -80,7 +83,7 @@ def _in_words(problem: str) -> str:
     if said == "Unexpected end":
         return "it ends too early; each change stands in quotes of its own"
     if expected and expected[1] == "KEYWORD":
-        return "there is no such type; types are those of Flink's SQL: INT, BIGINT, STRING, …"
+        return f"there is no such type; types are {_TYPES}"
     if expected and expected[1] == "LITERAL_STRING":
         return "a text stands in single quotes"
     return said
@@ -147,6 +150,9 @@ class _Statement:
 
     def type(self) -> tuple[DataType, bool]:
         """A type, and whether it says that it may be null or not."""
+        token = self.tokens.peek()
+        if token is not None and token.kind is Kind.IDENTIFIER:
+            raise BadType(f"{token.raw!r} is no type; types are {_TYPES}")
         parser = SqlTypeParser(self.tokens)
         kind = parser.parse()
         return kind, parser.says_nullability

@@ -63,7 +63,7 @@ _TITLES = {
     "partitionValues": "partition",
 }
 # A person sees the beginning; the other formats have it all.
-_CUT = {"operationParameters", "operationMetrics", "userName", "error"}
+_CUT = {"operationParameters", "operationMetrics", "userName", "error", "id"}
 _UNBROKEN = {"version", "operation", "timestamp", "lastUpdated", "numFiles"} | _SIZES
 
 

@@ -55,6 +55,8 @@ def share_recipient_add(
         check_place(profile_out, may_replace=False)
     registry = open_registry(load_config(config), session.now_ms)
     ends_ms = expiry(expires, session.now_ms)
+    given = add_recipient(registry, name, share or (), ends_ms)
     if not share:
-        session.warn([f"no share is granted; do it by `deltacli share recipient grant {name}`"])
-    give(session, add_recipient(registry, name, share or (), ends_ms), profile_out)
+        command = f"deltacli share recipient grant {name} SHARE -c {config}"
+        session.warn([f"no share is granted; do it by `{command}`"])
+    give(session, given, profile_out)

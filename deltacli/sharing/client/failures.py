@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from deltacli.delta import json_text
@@ -34,6 +35,13 @@ def _first(body: dict[str, Any], *names: str) -> str:
     return next((str(body[name]) for name in names if isinstance(body.get(name), str)), "")
 
 
+# As our server and the reference's say it.
+_NO_VERSION = re.compile(
+    r"there is no version|no version (?:was|is) .*(?:at or before|that late)"
+    r"|[Cc]annot (?:load|time travel).*version|startingVersion.*(?:greater|newer|later)",
+)
+
+
 def failure_of(reply: Reply, asked: str) -> DeltaCliError:
     """An answer that is none as an error. `asked` says of what, such as `table a.b.c`."""
     status, said = reply.status, message_of(reply)
@@ -48,10 +56,21 @@ def failure_of(reply: Reply, asked: str) -> DeltaCliError:
             f"the server denies access to {asked}{because}",
             hint="ask the provider to allow it to this recipient, from this address",
         )
+    is_page = "html" in reply.headers.get("content-type", "")
+    if (status in (404, 405, 501) and is_page) or "there is nothing here" in said:
+        return StorageError(
+            f"what answers there is no Delta Sharing server{because}",
+            hint="check the endpoint in the profile",
+        )
     if status == 404:
         return NotFound(
             f"the server has no {asked} for this recipient{because}",
             hint="`deltacli share tables` lists what there is",
+        )
+    if 400 <= status < 500 and _NO_VERSION.search(said):
+        return NotFound(
+            f"the server has not what was asked of {asked}{because}",
+            hint="`deltacli share version` tells the newest version",
         )
     if 400 <= status < 500:
         return Refused(

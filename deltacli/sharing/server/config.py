@@ -29,7 +29,7 @@ from deltacli.sharing.server.yaml_tree import (
     yaml_package,
 )
 from deltacli.storage import open_store
-from deltacli.storage.patterns import is_pattern
+from deltacli.storage.patterns import PAIMON, bears, is_pattern
 
 HOUR_S = 3600
 
@@ -399,6 +399,10 @@ def folder_config(folder: str, storage_options: Mapping[str, str]) -> Config:
     name = _share_name(store.location)
     place = folder.rstrip("/") or "/"
     is_table = any(one.is_folder and one.name == "_delta_log" for one in entries)
+    if not is_table and bears(store, PAIMON):
+        raise NotFound(
+            f"not a Delta table: {folder} is a Paimon table", hint="name a folder of Delta tables"
+        )
     table = TableEntry(
         place if is_table else f"{place.rstrip('/')}/*",
         name.replace(".", "_") if is_table else None,
