@@ -15,7 +15,7 @@ import pytest
 from deltacli.delta.actions import Json
 from deltacli.delta.arrow_types import NoArrowType, arrow_type, type_name
 from deltacli.delta.commit import Change, commit
-from deltacli.delta.data_files import new_name, replacement, rewrite_target
+from deltacli.delta.data_files import new_names, replacement, rewrite_target
 from deltacli.delta.engine import Engine, FileBatch
 from deltacli.delta.paths import decode_path, file_location
 from deltacli.delta.scan import FIELDS, Files
@@ -244,9 +244,14 @@ def test_a_vector_that_does_not_add_up_is_an_error(
         )
 
 
-def test_a_new_name_lies_beside_the_old_one() -> None:
-    assert new_name("p=a%20b/x.parquet").startswith("p=a b/part-")
-    assert new_name("s3://other/x.parquet").startswith("part-")
+def test_a_new_name_lies_beside_the_old_one(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    (tmp_path / "p=a b").mkdir()
+    (tmp_path / "link").symlink_to("p=a b")
+    old = ["p=a%20b/x.parquet", "s3://other/x.parquet", "../p=a b/x", "link/x", "gone/x"]
+    beside, *others = new_names(store, old)
+    assert beside.startswith("p=a b/part-")
+    assert all(one.startswith("part-") for one in others)
 
 
 def test_the_command_rewrites_by_spark(

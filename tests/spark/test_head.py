@@ -94,7 +94,7 @@ def test_what_takes_sql_goes_to_spark(spark: Any, tmp_path: Path, deltacli: Delt
     assert Counter(row["id"] for row in found.json) == Counter([101, 201])
     assert "rows are read by the spark engine" in found.stderr
     assert len(deltacli("head", table, "--where", "id > 1", "-n", "3", "-o", "json").json) == 3
-    for wrong in ("nope = 1", "id >", "count(*) > 1", "1 / 0 = id", "name + 1 = 2"):
+    for wrong in ("id >", "count(*) > 1", "1 / 0 = id", "name + 1 = 2"):
         result = deltacli("head", table, "--where", wrong)
         assert (result.code, result.stdout) == (2, ""), result.stderr
         assert "hint: " in result.stderr
