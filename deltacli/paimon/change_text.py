@@ -152,7 +152,7 @@ class _Statement:
         """A type, and whether it says that it may be null or not."""
         token = self.tokens.peek()
         if token is not None and token.kind is Kind.IDENTIFIER:
-            raise BadType(f"{token.raw!r} is no type; types are {_TYPES}")
+            raise BadType(f"there is no such type as {token.raw}; types are {_TYPES}")
         parser = SqlTypeParser(self.tokens)
         kind = parser.parse()
         return kind, parser.says_nullability

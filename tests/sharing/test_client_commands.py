@@ -148,7 +148,7 @@ def test_rows_are_those_of_the_table(share: Deltacli, deltacli: Deltacli, server
     assert share("head", ADDRESS, "-n", "0").stdout == ""
     assert share("head", ADDRESS, "--columns", "nope").code == 3
     assert share("head", "sales.eu.main.nope").code == 3
-    assert share("head", ADDRESS, "--at", "99").code == 4
+    assert share("head", ADDRESS, "--at", "99").code == 3
 
 
 @pytest.fixture
