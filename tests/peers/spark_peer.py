@@ -37,6 +37,8 @@ def open_session(jars: str) -> Any:
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.session.timeZone": "UTC",
         "spark.databricks.delta.snapshotPartitions": "1",
+        # Vacuum would list with ten thousand tasks.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         # Small data: interpreting is faster than compiling.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
