@@ -111,9 +111,9 @@ def test_the_probe_accepts_a_store_that_keeps_the_contract(store: LogStore) -> N
 
 
 def test_many_files_are_read_in_order_with_errors_in_place(store: LogStore) -> None:
-    for number in range(40):
-        if number != 7:
-            store.put(f"_delta_log/{number}", str(number).encode())
+    numbers = [number for number in range(40) if number != 7]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: store.put(f"_delta_log/{n}", str(n).encode()), numbers))
     paths = [f"_delta_log/{number}" for number in range(40)]
     found = dict(read_all(store, paths))
     assert isinstance(found.pop("_delta_log/7"), FileMissing)
