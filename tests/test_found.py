@@ -313,6 +313,11 @@ TABLES: dict[str, Make] = {
     "footer that contradicts itself": checkpoint(
         [SOUND], SOUND_TYPE, after={"commitInfo": {}}, spoil=other_type_in_footer
     ),
+    "a flag that is a text": checkpoint(
+        removes=[{"path": "r", "deletionTimestamp": 1 << 42, "extendedFileMetadata": "x"}],
+        remove_type={"path": TEXT, "deletionTimestamp": LONG, "extendedFileMetadata": TEXT},
+        after={"commitInfo": {}},
+    ),
     "partitioned without values": checkpoint(
         [{"path": "a", "size": 1}],
         {"path": TEXT, "size": LONG},
@@ -447,6 +452,13 @@ def test_a_table_that_was_found(name: str, tmp_path: Path, deltacli: Deltacli) -
 def test_a_paimon_table_that_was_found(name: str, tmp_path: Path, deltacli: Deltacli) -> None:
     PAIMON_TABLES[name](tmp_path / "t")
     check(deltacli, tmp_path / "t", PAIMON)
+
+
+def test_a_flag_that_is_a_text_is_no_null(tmp_path: Path, deltacli: Deltacli) -> None:
+    """Only statistics may be left out of a new checkpoint."""
+    TABLES["a flag that is a text"](tmp_path / "t")
+    told = deltacli("checkpoint", tmp_path / "t", "--force", "--yes", "--engine", "local")
+    assert (told.code, "extendedFileMetadata" in told.stderr) == (5, True)
 
 
 def check(deltacli: Deltacli, table: Path, commands: tuple[tuple[str, ...], ...]) -> None:

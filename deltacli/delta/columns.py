@@ -130,10 +130,10 @@ def partition_objects(columns: Any, keys: Mapping[str, str]) -> Any:
     return pc.binary_join_element_wise(*pieces, "}", "")
 
 
-def fit(column: Any, kind: Any) -> Any:
+def fit(column: Any, kind: Any, *, is_optional: bool = False) -> Any:
     """A column as a type: structs by the names of their fields, the rest cast (K-17, K-28).
 
-    What cannot be cast says nothing.
+    What cannot be cast is null where it is optional. Raises pa.ArrowException elsewhere.
     """
     if column.type == kind:
         return column
@@ -141,11 +141,13 @@ def fit(column: Any, kind: Any) -> Any:
         try:
             return column.cast(kind, safe=False)
         except pa.ArrowException:
+            if not is_optional:
+                raise
             return pa.nulls(len(column), kind)
     names = [one.name for one in column.type]
     children = dict(zip(names, column.flatten(), strict=True))
     fitted = [
-        fit(children[one.name], one.type)
+        fit(children[one.name], one.type, is_optional=is_optional)
         if one.name in children
         else pa.nulls(len(column), one.type)
         for one in kind

@@ -88,7 +88,7 @@ def parsed_stats(batch: Any, schema: Struct, kind: Any) -> Any:
     parsed, whole = None, pa.repeat(pa.scalar(False), count)
     if "stats_parsed" in names:
         source = batch.column("stats_parsed")
-        parsed = fit(source, kind)
+        parsed = fit(source, kind, is_optional=True)
         if _has_all(source.type, kind):
             # A struct of nothing but nulls says less than the text may say.
             whole = pc.is_valid(pc.struct_field(parsed, ["numRecords"]))

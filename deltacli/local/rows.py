@@ -228,7 +228,14 @@ def _as_row(body: Any, kind: Any) -> Any:
 def _column(batch: Any, name: str, kind: Any) -> Any:
     if name not in batch.schema.names:
         return pa.nulls(batch.num_rows, kind)
-    return fit(batch.column(name), kind)
+    column = batch.column(name)
+    try:
+        return fit(column, kind)
+    except pa.ArrowException as error:
+        raise CorruptLog(
+            f"the checkpoint's {name} is {column.type}: {error}",
+            hint="write a new one of the commits, or restore the file",
+        ) from None
 
 
 def _struct(batch: Any, kind: Any, made: Mapping[str, Any]) -> Any:

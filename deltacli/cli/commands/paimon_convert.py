@@ -86,7 +86,7 @@ def paimon_convert(
         session.check_report(tuple(conversion.document().values), (), beside=None)
         store = open_store(create, session.storage_options)
         create_table(conversion, store)
-        session.show(conversion.document(store.location))
+        session.show_done(conversion.document(store.location))
     else:
         session.show(conversion.document())
 
