@@ -5,24 +5,19 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from io import RawIOBase
 from queue import Full, Queue
 from typing import IO, Any, TypeVar, cast
 
 from deltacli.errors import (
-    AlreadyExists,
-    Busy,
     FileMissing,
     Refused,
     StorageError,
-    UsageError,
 )
 from deltacli.storage import (
     READ_THREADS,
@@ -33,21 +28,13 @@ from deltacli.storage import (
     retrying,
     scratch_file,
 )
+from deltacli.storage.drivers import Reader, explained, first_line, http_status, opening
 from deltacli.units import without_secrets
 
 T = TypeVar("T")
 
-# Spellings of other tools, and the packages that fsspec needs.
+# Spellings of other tools.
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
-_EXTRAS = {
-    "s3": "s3",
-    "gs": "gcs",
-    "abfs": "azure",
-    "abfss": "azure",
-    "az": "azure",
-    "hdfs": "hdfs",
-    "viewfs": "hdfs",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +64,7 @@ class RemoteStore:
         self._address = f"{scheme}://{rest.rstrip('/')}"
         self.location = without_secrets(self._address)
         self._options = dict(options)
-        with _opening(scheme, self.location):
+        with opening(scheme, self.location):
             self._fs, root = self._connected()
         self._root = root.rstrip("/")
 
@@ -224,7 +211,7 @@ class RemoteStore:
         file = self._run(
             path, lambda: self._fs.open(self._path(path), "rb", cache_type="readahead")
         )
-        return cast("IO[bytes]", _Reader(file, partial(self._run, path)))
+        return cast("IO[bytes]", Reader(file, partial(self._run, path)))
 
     def stat(self, path: str) -> RemoteEntry:
         self._fs.invalidate_cache()
@@ -239,7 +226,7 @@ class RemoteStore:
             raise no_signed_urls(self.location) from None
         except Exception as exc:
             raise Refused(
-                f"no URL can be signed: {_first_line(exc)}",
+                f"no URL can be signed: {first_line(exc)}",
                 hint="signing needs an account key or a service account's key",
                 location=self.location,
             ) from exc
@@ -257,7 +244,7 @@ class RemoteStore:
         try:
             # Never repeated here: after an unknown outcome only the caller can tell
             # its own file from another writer's.
-            with _explained(self._url(path)):
+            with explained(self._url(path)):
                 self._create(self._path(path), content)
         finally:
             self._fs.invalidate_cache()
@@ -325,46 +312,14 @@ class RemoteStore:
     def _may_pass(self, error: BaseException) -> bool:
         # Failed connections are repeated by the drivers.
         known = FileNotFoundError | FileExistsError | PermissionError | NotADirectoryError
-        return not isinstance(error, known) and _http_status(error) in self._passing
+        return not isinstance(error, known) and http_status(error) in self._passing
 
     def _url(self, path: str) -> str:
         return f"{self.location}/{path}" if path else self.location
 
     def _run(self, path: str, action: Callable[[], T]) -> T:
-        with _explained(self._url(path)):
+        with explained(self._url(path)):
             return retrying(action, is_transient=self._may_pass)
-
-
-@contextlib.contextmanager
-def _opening(scheme: str, url: str) -> Iterator[None]:
-    """What keeps a driver from starting, in the user's words."""
-    import logging
-
-    # Drivers log failures that they also raise; one clear error is enough.
-    for name in ("gcsfs", "azure", "aiohttp", "asyncio", "botocore", "s3fs"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    extra = _EXTRAS.get(scheme)
-    try:
-        yield
-    except ImportError as exc:
-        raise StorageError(
-            f"{scheme}:// needs a package that is not installed: {exc}",
-            hint=f"pip install 'deltacli[{extra}]'" if extra else "install the fsspec driver",
-            location=url,
-        ) from exc
-    except TypeError as exc:
-        raise _bad_option(exc) from exc
-    except ValueError as exc:
-        if "rotocol not known" not in str(exc):
-            raise StorageError(f"{url}: {exc}", hint="check the storage options") from exc
-        raise UsageError(
-            f"unknown storage {scheme}://",
-            hint="use a path, or s3://, gs://, abfss://, hdfs:// or another fsspec scheme",
-        ) from exc
-    except Exception as exc:
-        raise StorageError(
-            f"cannot open {url}: {_first_line(exc)}", hint="check the URL and the credentials"
-        ) from exc
 
 
 def _creates_exclusively(filesystem: Any) -> bool:
@@ -379,51 +334,6 @@ def _creates_exclusively(filesystem: Any) -> bool:
     own = getattr(kind, "_pipe_file", None) or kind.pipe_file
     words = inspect.signature(own).parameters
     return own is not AbstractFileSystem.pipe_file and ("mode" in words or "overwrite" in words)
-
-
-class _Reader(RawIOBase):
-    """A file of the driver's that asks again, and explains what fails, at each read."""
-
-    def __init__(self, file: Any, run: Callable[[Callable[[], Any]], Any]):
-        self._file = file
-        self._run = run
-
-    def read(self, size: int | None = -1) -> bytes:
-        position = self._file.tell()
-
-        def attempt() -> bytes:
-            self._file.seek(position)
-            return bytes(self._file.read(-1 if size is None else size))
-
-        content: bytes = self._run(attempt)
-        return content
-
-    def readall(self) -> bytes:
-        return self.read()
-
-    def readinto(self, buffer: Any) -> int:
-        content = self.read(len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        # Some drivers do not tell where that is.
-        self._file.seek(offset, whence)
-        return self.tell()
-
-    def tell(self) -> int:
-        return int(self._file.tell())
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
 
 
 def _name(info: Mapping[str, Any]) -> str:
@@ -448,79 +358,4 @@ def millis(moment: Any) -> int | None:
         return int(since // timedelta(milliseconds=1))
     if isinstance(moment, int | float):
         return int(moment * 1000)
-    return None
-
-
-@contextlib.contextmanager
-def _explained(url: str) -> Iterator[None]:
-    """Driver errors as storage errors that name the cause and the file."""
-    try:
-        yield
-    except (StorageError, Refused):
-        raise
-    except TypeError as exc:
-        # Drivers take unknown options until the first request.
-        raise _bad_option(exc) from exc
-    except Exception as exc:
-        raise _translated(exc, url) from exc
-
-
-def _bad_option(exc: TypeError) -> UsageError:
-    named = re.search(r"unexpected keyword argument '(\w+)'", str(exc))
-    what = f"the option {named[1]!r}" if named else f"these options: {_first_line(exc)}"
-    return UsageError(
-        f"the storage driver does not take {what}", hint="see the documentation of the driver"
-    )
-
-
-def _translated(exc: Exception, url: str) -> StorageError:
-    status = _http_status(exc)
-    if isinstance(exc, FileExistsError) or status == 412:
-        return AlreadyExists(f"{url} exists already", location=url)
-    if status == 409:
-        return Busy(f"{url} is being written by another writer", location=url)
-    if isinstance(exc, FileNotFoundError | NotADirectoryError):
-        return FileMissing(f"{url} does not exist", location=url)
-    text = without_secrets(f"{type(exc).__name__}: {_first_line(exc)}")
-    if isinstance(exc, PermissionError) or status in (401, 403) or _DENIED.search(text):
-        return StorageError(
-            f"no permission for {url}: {text}",
-            hint="check the credentials in the environment or pass --storage-option KEY=VALUE",
-            location=url,
-        )
-    # S3 answers a token that has expired so, and says no more where only a head was asked for.
-    unclear = "check the credentials, which may have expired, and the region"
-    return StorageError(
-        f"cannot reach {url}: {text}",
-        hint=unclear
-        if status == 400
-        else "check the network, the endpoint and the storage options",
-        location=url,
-    )
-
-
-# What servers and drivers call it where there is no status to tell.
-_DENIED = re.compile(r"redential|AccessControlException|^OSError: Forbidden")
-
-
-def _first_line(exc: BaseException) -> str:
-    # HDFS sends a trace of Java's along, in one line.
-    lines = str(exc).partition("\\n\\tat ")[0].strip().splitlines()
-    return lines[0] if lines else type(exc).__name__
-
-
-def _http_status(exc: BaseException) -> int | None:
-    """The HTTP status that a driver's error carries, if any, looking through its causes."""
-    seen: BaseException | None = exc
-    while seen is not None:
-        response = getattr(seen, "response", None)
-        if isinstance(response, Mapping):
-            code = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-            if isinstance(code, int):
-                return int(code)
-        for name in ("status", "status_code", "code"):
-            code = getattr(seen, name, None)
-            if isinstance(code, int):
-                return int(code)
-        seen = seen.__cause__
     return None
