@@ -8,6 +8,7 @@ import os
 import stat as stat_bits
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from io import FileIO
 from itertools import islice
 from typing import IO, TYPE_CHECKING
 
@@ -82,7 +83,9 @@ class LocalStore:
 
     def read(self, path: str) -> bytes:
         whole = self._path(path)
-        with _explained(whole), open(whole, "rb", buffering=0, opener=_plain_file) as file:
+        # The flags of `open`, which costs half as much again: a log is thousands of files.
+        flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+        with _explained(whole), FileIO(_plain_file(whole, flags)) as file:
             return file.read()
 
     def open(self, path: str) -> IO[bytes]:
