@@ -185,7 +185,8 @@ def _hdfs(scratch: Path) -> Iterator[Place]:
         pytest.skip("Hadoop is not installed (.ci/stores/install)")
     port = free_port()
     details = scratch / "details.json"
-    command = ["java", "-Xmx512m", "-cp", f"{jars}/*", f"-Dtest.build.data={scratch}/data",
+    command = ["java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+               "-cp", f"{jars}/*", f"-Dtest.build.data={scratch}/data",
                "org.apache.hadoop.test.MiniDFSClusterManager", "-format", "-datanodes", "1",
                "-nnport", str(port), "-writeDetails", str(details),
                "-D", "dfs.replication=1", "-D", "fs.permissions.umask-mode=022"]  # fmt: skip

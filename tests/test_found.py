@@ -339,6 +339,9 @@ TABLES: dict[str, Make] = {
     ),
 }
 TABLES["sidecar with histograms that do not fit"] = with_sidecar(HISTOGRAMS)
+TABLES["data file with histograms that do not fit"] = with_file(
+    commits([protocol(), of_type("string"), add("a", size=len(HISTOGRAMS))]), "a", HISTOGRAMS
+)
 TABLES |= {
     f"decimal that cannot be: {kind}, {place}": commits(
         [

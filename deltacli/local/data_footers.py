@@ -17,7 +17,7 @@ from deltacli.delta.data_files import DataColumn, DataFooter
 from deltacli.delta.scan import Places
 from deltacli.errors import DeltaCliError, FileMissing, StorageError
 from deltacli.local.helper import Helper, pays_off
-from deltacli.storage import parquet_source
+from deltacli.local.raw_footer import FirstCodecs, read_raw_footer
 
 _THREADS = 16
 _AT_ONCE = 1024
@@ -69,11 +69,11 @@ class ReadFooters:
 def read_data_footer(places: Places, location: str) -> DataFooter:
     try:
         store, path = places.of(location)
-        size = store.stat(path).size
-        with pq.ParquetFile(parquet_source(store, path), pre_buffer=False) as file:
+        size, tail = read_raw_footer(store, path)
+        with pq.ParquetFile(pa.BufferReader(tail), pre_buffer=False) as file:
             rows = int(file.metadata.num_rows)
             columns, odd = _KNOWN.of(file)
-            return DataFooter(location, rows, size, columns, odd=odd + _odd_codec(file.metadata))
+        return DataFooter(location, rows, size, columns, odd=odd + _odd_codec(tail))
     except PermissionError as error:
         raise StorageError(f"no permission for {location}", location=location) from error
     except (DeltaCliError, OSError, pa.ArrowException, ValueError) as error:
@@ -104,6 +104,7 @@ class _Schemas:
 
 
 _KNOWN = _Schemas()
+_FIRST_CODECS = FirstCodecs()
 # What every reader knows.
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW", "BROTLI")
 
@@ -117,11 +118,9 @@ def _old_times(schema: Any) -> tuple[str, ...]:
     return (f"INT96 in {', '.join(names)}",) if names else ()
 
 
-def _odd_codec(metadata: Any) -> tuple[str, ...]:
-    if not metadata.num_row_groups or not metadata.num_columns:
-        return ()
-    codec = metadata.row_group(0).column(0).compression
-    return () if codec in _CODECS else (f"the codec {codec}",)
+def _odd_codec(tail: bytes) -> tuple[str, ...]:
+    codec = _FIRST_CODECS.of(tail)
+    return () if codec is None or codec in _CODECS else (f"the codec {codec}",)
 
 
 def _leaves(fields: Any, above: tuple[str, ...]) -> Iterator[DataColumn]:
