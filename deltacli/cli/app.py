@@ -111,7 +111,9 @@ _VALUE_OPTIONS = ("-o", "--output", "--output-file", "--fields", "--tz", "--stor
 def _usage_error(error: Any) -> UsageError:
     context = getattr(error, "ctx", None)
     where = context.command_path if context else "deltacli"
-    message = " ".join(error.format_message().split())
+    # As our own messages are written.
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    message = message[:1].lower() + message[1:]
     param = getattr(error, "param", None)
     if context and param is not None and param.name in context.params:
         param = None

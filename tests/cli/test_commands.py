@@ -171,9 +171,9 @@ def test_a_time_can_be_asked_for(deltacli: Cli, orders: Path) -> None:
 
 
 BAD = [
-    (["history"], 2, "Missing argument"),
+    (["history"], 2, "error: missing argument 'TABLE'\n"),
     (["histry", "."], 2, "Did you mean 'history'"),
-    (["history", ".", "--nope"], 2, "No such option"),
+    (["history", ".", "--nope"], 2, "error: no such option: --nope"),
     (["history", ".", "--limit", "x"], 2, "--limit"),
     (["history", "EMPTY", "--limit", "0"], 2, "at least 1"),
     (["snapshot", "NOWHERE"], 3, "does not exist"),
