@@ -9,6 +9,7 @@ DeltaCliError          70  a bug in deltacli, if nothing narrower applies
 ├── Conflict            6  another writer won and retrying is not allowed
 ├── StorageError        7  network, permission, credentials, missing package
 │   ├── FileMissing        the file is not there
+│   ├── NoPlainFile        what has its name is a folder, a pipe or a link in a circle
 │   ├── Busy               two writers at one moment: ask again
 │   └── AlreadyExists      put-if-absent met an existing file
 ├── PartlyDone          8  some of the work could not be done
@@ -78,6 +79,10 @@ class StorageError(DeltaCliError):
 
 class FileMissing(StorageError):
     """A file is not in the store (any more)."""
+
+
+class NoPlainFile(StorageError):
+    """What has a file's name is something else, which is not read."""
 
 
 class Busy(StorageError):

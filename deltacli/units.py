@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import pairwise
 
 from deltacli.errors import UsageError
 
@@ -185,7 +186,8 @@ def escaped(text: str) -> str:
     )
 
 
-_PASSWORD = re.compile(r"(?<=://)[^/\s'\"]*:[^/\s'\"]*@")
+_NO_URL = re.compile(r"[\s\"<>]")
+_PORT = re.compile(r"[^:]*:[0-9]*|\[.*\](:[0-9]*)?")
 _SIGNATURE = re.compile(
     r"([?&](?:sig|signature|token|access_token|sas|awsaccesskeyid|googleaccessid"
     r"|x-(?:amz|goog)-(?:signature|credential|security-token))=)(?!\*\*\*)[^&#\s'\"]+",
@@ -195,9 +197,34 @@ _SIGNATURE = re.compile(
 
 def without_secrets(text: str) -> str:
     """Text whose URLs show no password and no signature."""
-    if "://" not in text:
-        return text
-    return _SIGNATURE.sub(r"\1***", _PASSWORD.sub("***@", text))
+    if "://" in text:
+        parts = text.split("://")
+        shown = parts[:1]
+        for before, part in pairwise(parts):
+            end = _NO_URL.search(part)
+            url = part[: end.start()] if end else part
+            shown.append(_without_user(url, before) + part[len(url) :])
+        text = "://".join(shown)
+    return _SIGNATURE.sub(r"\1***", text)
+
+
+def address_without_secrets(address: str) -> str:
+    """The same of what is nothing but a URL, whatever its password has."""
+    scheme, mark, rest = address.partition("://")
+    return _SIGNATURE.sub(r"\1***", f"{scheme}{mark}{_without_user(rest, scheme)}")
+
+
+def _without_user(rest: str, before: str) -> str:
+    """What follows `://` without a password; on the web a user's name is a secret, too."""
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    user, at, _ = authority.rpartition("@")
+    if at:
+        is_secret = ":" in user or before[-5:].lower().endswith(("http", "https"))
+        return f"***{rest[len(user) :]}" if is_secret else rest
+    # Secret keys have slashes; what goes before them is no host with a port then.
+    if ":" in authority and "@" in rest and not _PORT.fullmatch(authority):
+        return f"***{rest[rest.index('@') :]}"
+    return rest
 
 
 def human_span(duration_ms: int) -> str:

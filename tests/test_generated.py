@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import select
 import shutil
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.terminal import start_on_terminal
 
 
 def run(*command: str) -> str:
@@ -90,11 +90,8 @@ def test_zsh_completes(tmp_path: Path) -> None:
         f"PS1='ready> '; fpath=({ROOT}/completions $fpath); autoload -U compinit; "
         f"compinit -u -d {tmp_path}/dump; bindkey '^I' complete-word\n"
     )
-    child, terminal = pty.fork()
-    if child == 0:
-        os.environ.update(ZDOTDIR=str(tmp_path), TERM="dumb", HOME=str(tmp_path))
-        os.chdir(ROOT)
-        os.execv(zsh, [zsh, "-i"])
+    homes = {"ZDOTDIR": str(tmp_path), "TERM": "dumb", "HOME": str(tmp_path)}
+    process, terminal = start_on_terminal(zsh, "-i", cwd=ROOT, env={**os.environ, **homes})
     # Keys that are typed before the line editor runs are not keys to it.
     read_until(terminal, "ready> ")
     for typed, expected in (
@@ -109,7 +106,7 @@ def test_zsh_completes(tmp_path: Path) -> None:
         assert expected in seen, (typed, seen)
     os.write(terminal, b"\x15exit\n")
     os.close(terminal)
-    os.waitpid(child, 0)
+    process.wait(20)
 
 
 def read_until(terminal: int, text: str) -> str:

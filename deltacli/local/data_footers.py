@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from deltacli.delta.arrow_types import type_name
 from deltacli.delta.data_files import DataColumn, DataFooter
 from deltacli.delta.scan import Places
-from deltacli.errors import DeltaCliError, FileMissing, StorageError
+from deltacli.errors import DeltaCliError, FileMissing, NoPlainFile, StorageError
 from deltacli.local.helper import Helper, pays_off
 from deltacli.local.raw_footer import FirstCodecs, read_raw_footer
 
@@ -77,7 +77,7 @@ def read_data_footer(places: Places, location: str) -> DataFooter:
     except PermissionError as error:
         raise StorageError(f"no permission for {location}", location=location) from error
     except (DeltaCliError, OSError, pa.ArrowException, ValueError) as error:
-        if isinstance(error, StorageError) and not isinstance(error, FileMissing):
+        if isinstance(error, StorageError) and not isinstance(error, FileMissing | NoPlainFile):
             raise
         text = error.message if isinstance(error, DeltaCliError) else str(error)
         return DataFooter(location, error=text.splitlines()[0] if text else type(error).__name__)

@@ -67,8 +67,9 @@ class FirstCodecs:
 
     def _codec(self, footer: _Thrift) -> int | None:
         last = 0
-        if footer.data.startswith(self._schema):
-            footer.at = len(self._schema)
+        known = self._schema  # other threads may put another one
+        if footer.data.startswith(known):
+            footer.at = len(known)
             last = _SCHEMA
         elif footer.find(_SCHEMA, 0):
             footer.skip(_LISTS[0])

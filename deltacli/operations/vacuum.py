@@ -24,7 +24,7 @@ from deltacli.delta.root import Root
 from deltacli.delta.snapshot import Snapshot
 from deltacli.delta.vacuum_state import read_vacuum_state
 from deltacli.delta.writable import check_writable
-from deltacli.errors import Refused, StorageError, UsageError
+from deltacli.errors import FileMissing, Refused, StorageError, UsageError
 from deltacli.operations.checksums import check_against_checksum
 from deltacli.operations.inventory import listed_by
 from deltacli.operations.lite import LiteRange, candidates_of_log, commits_due, lite_range
@@ -242,7 +242,7 @@ def has_log(store: LogStore, folder: str) -> bool:
     """Whether a folder below the table is a table of its own."""
     try:
         return next(store.list_from(f"{folder}/{LOG}"), None) is not None
-    except StorageError:
+    except FileMissing:
         return False
 
 

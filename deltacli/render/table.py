@@ -26,6 +26,7 @@ _MOST_ROWS = 2000
 _MOST_ITEMS = 40
 # What can be folded is not folded to less.
 _NARROWEST = 20
+_SHORTEST = 8
 _SIZES = {
     "bytesDeleted",
     "sparedBytes",
@@ -114,9 +115,11 @@ def show_listing(listing: Listing, fields: Sequence[str] | None, people: People)
             # Without a wish for fields, a column that says nothing only takes room.
             if not fields and not listing.is_data:
                 columns = [one for one in columns if one.says_something]
-                columns = _that_fit(columns, people.console.width)
-            if _least_width(columns) <= people.console.width:
-                people.console.print(_table(columns, people.console.width))
+                fitting = _that_fit(columns, people.console.width)
+            else:
+                fitting = columns
+            if _least_width(fitting) <= people.console.width:
+                people.console.print(_table(fitting, people.console.width))
             else:
                 _show_blocks(columns, count, people)
         count += len(block)
@@ -148,7 +151,7 @@ class _Column:
     @property
     def least(self) -> int:
         if self.may_be_cut:
-            return cell_len(self.title)
+            return max(cell_len(self.title), min(self.width, _SHORTEST))
         return self.width if self.is_whole else min(self.width, _NARROWEST)
 
 
@@ -171,7 +174,7 @@ def _columns(
                 [_value_text(name, one, people, short=True) for one in values],
                 name in _NUMBERS,
                 name in _UNBROKEN,
-                name in _CUT,
+                name in _CUT and any(isinstance(one, str | Mapping) for one in values),
                 any(map(_says, values)),
             )
         )
@@ -219,7 +222,10 @@ def _table(columns: Sequence[_Column], width: int) -> Table:
 def _cut_to_fit(columns: Sequence[_Column], width: int) -> None:
     """Shorten the cells that may be cut to what the others leave of the line."""
     cut = [one for one in columns if one.may_be_cut]
-    left = width - sum(2 + one.width for one in columns if not one.may_be_cut)
+    others = [one for one in columns if not one.may_be_cut]
+    left = width - sum(2 + one.width for one in others)
+    if left < sum(2 + one.least for one in cut):
+        left = width - sum(2 + one.least for one in others)
     for count, one in enumerate(cut):
         share = max(one.least, min(one.width, left // (len(cut) - count) - 2))
         left -= share + 2
@@ -232,7 +238,7 @@ def _show_blocks(columns: Sequence[_Column], before: int, people: People) -> Non
     for number in range(len(columns[0].cells)):
         people.console.print(Text(f"row {before + number + 1}", style="dim"))
         grid = Table.grid(padding=(0, 2))
-        grid.add_column(style="bold", no_wrap=True)
+        grid.add_column(style="bold", overflow="fold", max_width=people.console.width // 2)
         grid.add_column(overflow="fold")
         for one in columns:
             grid.add_row(Text(one.title), one.cells[number])
@@ -278,11 +284,12 @@ def _value_text(name: str, value: Any, people: People, *, short: bool = False) -
 
 
 def _nested(name: str, value: Any, people: People) -> str:
-    """A value inside another one, by the same rules."""
+    """A value inside another one; its texts mean what their writer says, as of a partition."""
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
         return ", ".join(value)
-    is_plain = isinstance(value, str | Mapping | list) and name not in _TIMES
-    return _inline(value) if is_plain else _value_text(name, value, people, short=True).plain
+    if type(value) in (int, bool):
+        return _value_text(name, value, people, short=True).plain
+    return _inline(value)
 
 
 # What is longer counts nothing.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import tempfile
@@ -25,10 +26,11 @@ def cache_folder() -> Path:
     if usable:
         return folder
     other = Path(tempfile.gettempdir()) / f"deltacli-{os.getuid()}"
-    other.mkdir(exist_ok=True, mode=0o700)
+    with contextlib.suppress(FileExistsError):
+        other.mkdir(mode=0o700)
     # Anybody may have put something under this name, a link too.
     found = other.lstat()
-    is_own = found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) == 0o700
+    is_own = found.st_uid == os.getuid() and not found.st_mode & 0o077
     if not (is_own and stat.S_ISDIR(found.st_mode)):
         raise StorageError(f"{other} is not a folder of your own", hint="set XDG_CACHE_HOME")
     return other

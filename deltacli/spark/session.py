@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -93,7 +94,7 @@ def open_session(settings: SparkSettings) -> SparkSession:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if settings.is_local else None
     os.environ["PYTHONUTF8"] = "1"
     _check_master(settings.master)
-    builder = SparkSession.builder.master(settings.master).appName("deltacli")
+    builder = SparkSession.builder.master(settings.master)
     ours, theirs = _configuration(settings, java)
     for key, value in ours.items():
         builder = builder.config(key, value)
@@ -151,6 +152,9 @@ def _configuration(settings: SparkSettings, java: Java) -> tuple[dict[str, str],
     """Ours, save where the user says otherwise, and the user's; Java's options get both."""
     if "spark.master" in settings.conf:
         raise UsageError("spark.master is no setting here", hint="use --spark-master")
+    for key in settings.conf:
+        if not key.startswith("spark."):
+            raise UsageError(f"{key!r} is no setting of Spark", hint=f"try spark.hadoop.{key}")
     defaults = _defaults(settings, java)
     options = "spark.driver.extraJavaOptions"
     own = f"{defaults[options]} {settings.conf.get(options, '')}".strip()
@@ -170,7 +174,7 @@ def _out_of_sight(conf: Mapping[str, str]) -> Iterator[None]:
     with tempfile.NamedTemporaryFile("w", suffix=".conf", encoding="ascii") as file:
         file.writelines(f"{_property(key)}={_property(value)}\n" for key, value in conf.items())
         file.flush()
-        given = f"--properties-file {file.name} --load-spark-defaults"
+        given = f"--properties-file {shlex.quote(file.name)} --load-spark-defaults"
         os.environ[variable] = f"{given} {before or 'pyspark-shell'}"
         try:
             yield
@@ -242,6 +246,7 @@ def quiet_pyspark() -> None:
 
 def _defaults(settings: SparkSettings, java: Java) -> dict[str, str]:
     defaults = {
+        "spark.app.name": "deltacli",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",

@@ -93,7 +93,8 @@ class LogStore(DataStore, Protocol):
     def list_from(self, folder: str, start: str = "") -> Iterator[Entry]:
         """The entries of `folder` whose names are >= `start`, in name order (UTF-8 bytes).
 
-        Raises FileMissing if there is no such folder.
+        Raises FileMissing if there is no such folder; with a `start`, storages without folders
+        of their own do not know.
         """
 
     def read(self, path: str) -> bytes: ...
@@ -108,7 +109,7 @@ class LogStore(DataStore, Protocol):
         """Every file below `folder`; what has a hidden name is passed over with all below it.
 
         A folder may come several times, and comes once even if it is empty where folders
-        exist by themselves. Raises FileMissing if there is no such folder.
+        exist by themselves; there, FileMissing is raised if there is no such folder.
         """
 
     def walk_top(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from deltacli.storage.buckets import BucketStore, Page
 from deltacli.storage.remote import RemoteFile, millis
 
 # The driver's own pauses add up to a minute and a half for each request to a dead endpoint.
+_URL = re.compile(r"(abfss?|az)://")
 _PAUSES = {"initial_backoff": 0, "increment_base": 2, "random_jitter_range": 1}
 
 
@@ -23,6 +25,26 @@ class AzureStore(BucketStore):
         for policy in getattr(pipeline, "_impl_policies", ()):
             if hasattr(policy, "initial_backoff"):
                 vars(policy).update(_PAUSES)
+
+    def _connected(self) -> tuple[Any, str]:
+        from adlfs import AzureBlobFileSystem
+
+        class Driver(AzureBlobFileSystem):  # type: ignore[misc]
+            @classmethod
+            def _strip_protocol(cls, path: Any) -> Any:
+                """The path as it is: to the driver, `a?` would be `a`."""
+                if isinstance(path, list):
+                    return [cls._strip_protocol(one) for one in path]
+                return super()._strip_protocol(path) if _URL.match(path) else path.lstrip("/")
+
+            def split_path(self, path: str, *_: Any, **__: Any) -> tuple[str, str, None]:
+                """Container and name, which may have what the driver takes for a version."""
+                container, _, key = self._strip_protocol(path).partition("/")
+                return container, key, None
+
+        options = {**Driver._get_kwargs_from_urls(self._address)}
+        options |= self._driver_options(self._options)
+        return Driver(**options), Driver._strip_protocol(self._address)
 
     def _listing(self, prefix: str, start: str, *, is_flat: bool) -> Iterator[Page]:
         from fsspec.asyn import sync

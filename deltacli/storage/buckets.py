@@ -83,4 +83,4 @@ class BucketStore(RemoteStore):
 
 
 def _last(key: str) -> str:
-    return key.rstrip("/").rpartition("/")[2]
+    return key.removesuffix("/").rpartition("/")[2]

@@ -112,8 +112,11 @@ class Reader(RawIOBase):
 
 
 @contextlib.contextmanager
-def explained(url: str) -> Iterator[None]:
-    """Driver errors as storage errors that name the cause and the file."""
+def explained(url: str, *, creates: bool = False) -> Iterator[None]:
+    """Driver errors as storage errors that name the cause and the file.
+
+    Only to who `creates` a file a conflict means that there is another writer.
+    """
     try:
         yield
     except (StorageError, Refused):
@@ -122,7 +125,7 @@ def explained(url: str) -> Iterator[None]:
         # Drivers take unknown options until the first request.
         raise _bad_option(exc) from exc
     except Exception as exc:
-        raise _translated(exc, url) from exc
+        raise _translated(exc, url, creates=creates) from exc
 
 
 def _bad_option(exc: TypeError) -> UsageError:
@@ -133,13 +136,13 @@ def _bad_option(exc: TypeError) -> UsageError:
     )
 
 
-def _translated(exc: Exception, url: str) -> StorageError:
+def _translated(exc: Exception, url: str, *, creates: bool) -> StorageError:
     status = http_status(exc)
-    if isinstance(exc, FileExistsError) or status == 412:
+    if isinstance(exc, FileExistsError) or (creates and status == 412):
         return AlreadyExists(f"{url} exists already", location=url)
-    if status == 409:
+    if creates and status == 409:
         return Busy(f"{url} is being written by another writer", location=url)
-    if isinstance(exc, FileNotFoundError | NotADirectoryError):
+    if isinstance(exc, FileNotFoundError | NotADirectoryError) or status == 404:
         return FileMissing(f"{url} does not exist", location=url)
     text = without_secrets(f"{type(exc).__name__}: {first_line(exc)}")
     if isinstance(exc, PermissionError) or status in (401, 403) or _DENIED.search(text):

@@ -7,8 +7,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from deltacli.errors import FileMissing
 from deltacli.storage import READ_THREADS, Walked
 from deltacli.storage.remote import RemoteEntry, RemoteStore
+
+_FOLDERS_AT_ONCE = 1000
 
 
 class HdfsStore(RemoteStore):
@@ -30,7 +33,7 @@ class HdfsStore(RemoteStore):
             def _strip_protocol(cls, path: str) -> str:
                 """The path as it is: to the driver, `a#b` and `a?b` would be `a`."""
                 scheme, mark, rest = path.partition("://")
-                return "/" + rest.partition("/")[2] if mark and "/" not in scheme else path
+                return "/" + rest.partition("/")[2] if mark and "/" not in scheme else path or "/"
 
         return (
             Driver(**Driver._get_kwargs_from_urls(self._address), **self._options),
@@ -93,20 +96,26 @@ class HdfsStore(RemoteStore):
 
         def listed(one: str) -> tuple[list[Walked], list[str]]:
             below: list[str] = []
-            return list(self.walk_top(one, hides, below)), below
+            try:
+                return list(self.walk_top(one, hides, below)), below
+            except FileMissing:
+                if one == folder:
+                    raise
+                return [], []  # it is gone meanwhile
 
         with ThreadPoolExecutor(READ_THREADS) as pool:
             level: Sequence[str] = [folder]
             while level:
                 deeper: list[str] = []
-                for found, below in pool.map(listed, level):
-                    yield from found
-                    deeper += below
+                for start in range(0, len(level), _FOLDERS_AT_ONCE):
+                    some = level[start : start + _FOLDERS_AT_ONCE]
+                    for found, below in pool.map(listed, some):
+                        yield from found
+                        deeper += below
                 level = deeper
 
     def remove_folder(self, path: str) -> bool:
         try:
-            self._fs.rmdir(self._path(path))
+            return bool(self._fs.client.delete(self._path(path), False))
         except Exception:  # not empty any more, or not ours: it stays
             return False
-        return True

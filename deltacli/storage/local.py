@@ -12,7 +12,7 @@ from io import FileIO
 from itertools import islice
 from typing import IO, TYPE_CHECKING
 
-from deltacli.errors import AlreadyExists, FileMissing, StorageError
+from deltacli.errors import AlreadyExists, FileMissing, NoPlainFile, StorageError
 from deltacli.storage import Walked, no_signed_urls
 from deltacli.storage.nofollow import RealFolder, check_real
 
@@ -321,10 +321,11 @@ def _plain_file(path: str, flags: int) -> int:
     if stat_bits.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise OSError(errno.EINVAL, "not a plain file", path)
+    raise NoPlainFile(f"not a plain file: {path}", location=path)
 
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
+_NO_PLAIN_FILE = {errno.EISDIR, errno.ELOOP}
 _RENAME_NOREPLACE = 1
 _AT_FDCWD = -100
 
@@ -388,6 +389,7 @@ def _explained(path: str) -> Iterator[None]:
             location=path,
         ) from exc
     except OSError as exc:
-        raise StorageError(f"{exc.strerror or exc}: {path}", location=path) from exc
+        kind = NoPlainFile if exc.errno in _NO_PLAIN_FILE else StorageError
+        raise kind(f"{exc.strerror or exc}: {path}", location=path) from exc
     except ValueError as exc:  # a NUL byte in a name
         raise FileMissing(f"{path!r} is not a possible file name: {exc}") from exc

@@ -29,7 +29,7 @@ from deltacli.storage import (
     scratch_file,
 )
 from deltacli.storage.drivers import Reader, explained, first_line, http_status, opening
-from deltacli.units import without_secrets
+from deltacli.units import address_without_secrets, without_secrets
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class RemoteStore:
 
     reads_are_remote = True
     has_folders = False
-    # Answers after which a request is repeated: those that the driver does not repeat itself.
+    # Answers after which a request is repeated, beside what the driver repeats itself.
     _passing = frozenset((429, *range(500, 600)))
 
     def __init__(self, url: str, options: Mapping[str, str]):
@@ -62,7 +62,7 @@ class RemoteStore:
         scheme = _SCHEME_ALIASES.get(scheme.lower(), scheme.lower())
         self.scheme = scheme
         self._address = f"{scheme}://{rest.rstrip('/')}"
-        self.location = without_secrets(self._address)
+        self.location = address_without_secrets(self._address)
         self._options = dict(options)
         with opening(scheme, self.location):
             self._fs, root = self._connected()
@@ -96,13 +96,8 @@ class RemoteStore:
         """The entries of a folder, at least those from `start` on."""
         path = self._path(folder)
         found = self._run(folder, lambda: self._fs.ls(path, detail=True))
-        own = path.rstrip("/").rsplit("/", 1)[-1]
-        return [
-            self._entry(one)
-            for one in found
-            # Some stores list a marker object for the folder itself.
-            if not (one["name"].rstrip("/").endswith(path.rstrip("/")) and _name(one) == own)
-        ]
+        # Some stores list a marker object for the folder itself.
+        return [self._entry(one) for one in found if one["name"].strip("/") != path.strip("/")]
 
     def _entry(self, info: Mapping[str, Any]) -> RemoteEntry:
         """What the driver says of one name."""
@@ -226,7 +221,7 @@ class RemoteStore:
             raise no_signed_urls(self.location) from None
         except Exception as exc:
             raise Refused(
-                f"no URL can be signed: {first_line(exc)}",
+                without_secrets(f"no URL can be signed: {first_line(exc)}"),
                 hint="signing needs an account key or a service account's key",
                 location=self.location,
             ) from exc
@@ -244,7 +239,7 @@ class RemoteStore:
         try:
             # Never repeated here: after an unknown outcome only the caller can tell
             # its own file from another writer's.
-            with explained(self._url(path)):
+            with explained(self._url(path), creates=True):
                 self._create(self._path(path), content)
         finally:
             self._fs.invalidate_cache()

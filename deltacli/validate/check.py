@@ -11,7 +11,7 @@ from deltacli.checking.tally import Checked, FindingKey, Rules, Tally
 from deltacli.delta.engine import Engine
 from deltacli.delta.paths import LOG
 from deltacli.delta.snapshot import Snapshot, load_snapshot
-from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, StorageError
+from deltacli.errors import CorruptLog, DeltaCliError, FileMissing, NoPlainFile, StorageError
 from deltacli.storage import LogStore
 from deltacli.validate.adds import LiveAdds
 from deltacli.validate.commits import Body
@@ -26,7 +26,7 @@ from deltacli.validate.data_files import (
 from deltacli.validate.definition import Definition
 from deltacli.validate.live import Live, live_batches
 from deltacli.validate.log_files import NotLoaded
-from deltacli.validate.log_run import LogRun, OnProgress, is_odd_file
+from deltacli.validate.log_run import LogRun, OnProgress
 from deltacli.validate.rows import FileRows, RowReader, Vector
 from deltacli.validate.stored import Stored
 
@@ -98,7 +98,7 @@ def _load(run: LogRun, rules: Rules, means: Means) -> Snapshot | None:
             run.store, means.engine, listing=run.listing, allow_catalog_managed=True
         )
     except StorageError as error:
-        if not isinstance(error, FileMissing) and not is_odd_file(error):
+        if not isinstance(error, FileMissing | NoPlainFile):
             raise
         failure: DeltaCliError = error
     except DeltaCliError as error:

@@ -13,7 +13,7 @@ from deltacli.delta import json_text
 from deltacli.delta.hint import BadHint, LastCheckpoint, parse_hint
 from deltacli.delta.paths import LAST_CHECKPOINT, LOG
 from deltacli.delta.segment import Checkpoint, LogFile, LogListing
-from deltacli.errors import DeltaCliError, FileMissing, StorageError
+from deltacli.errors import DeltaCliError, FileMissing, NoPlainFile
 from deltacli.storage import LogStore
 from deltacli.validate.checkpoints import Reading, orphan_sidecars
 from deltacli.validate.commits import Body, Commit, Line, parse_lines
@@ -85,10 +85,8 @@ class LogFolder:
             return self.store.read(LAST_CHECKPOINT)
         except FileMissing:
             return None
-        except StorageError as error:
-            if isinstance(error.__cause__, IsADirectoryError):
-                return b""
-            raise
+        except NoPlainFile:
+            return b""
 
     @cached_property
     def hint(self) -> LastCheckpoint | str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,7 +18,7 @@ from deltacli.delta.actions import (
 )
 from deltacli.delta.paths import LOG
 from deltacli.delta.segment import Checkpoint, LogListing, list_log
-from deltacli.errors import FileMissing, NotFound, StorageError
+from deltacli.errors import FileMissing, NoPlainFile, NotFound, StorageError
 from deltacli.storage import LogStore, read_all
 from deltacli.validate.adds import Adds
 from deltacli.validate.checkpoint_reading import MISFITS, read_checkpoint, told
@@ -112,27 +111,28 @@ class LogRun:
                 if self.state is None or self.state.version != version - 1:
                     self._lose_state(version)
                 elif self.state.base is not None and not asked:
-                    self._ask(version)
+                    self._ask()
                     asked = True
                 self._take_commit(version, content, parse_lines(content))
-            try:
-                if self._take_checkpoints(version):
-                    asked = False
-            except MISFITS as error:
-                self._lose_checkpoint(version, error)
+            for checkpoint in self._checkpoints.get(version, ()):
+                try:
+                    if self._take_checkpoint(checkpoint):
+                        asked = False
+                except MISFITS as error:
+                    self._lose_checkpoint(checkpoint, error)
             self._take_checksum(version)
 
-    def _ask(self, version: int) -> None:
+    def _ask(self) -> None:
         """Look up what the state's checkpoint says of the files that come."""
         assert self.state is not None
+        assert isinstance(self.state.base, Reading)
         try:
             self.state.ask(self.coming)
         except MISFITS as error:
-            self._lose_checkpoint(max(one for one in self._checkpoints if one < version), error)
+            self._lose_checkpoint(self.state.base.checkpoint, error)
 
-    def _lose_checkpoint(self, version: int, error: Exception) -> None:
-        """A checkpoint turned out to be broken after it was read."""
-        checkpoint = self._checkpoints[version][0]
+    def _lose_checkpoint(self, checkpoint: Checkpoint, error: Exception) -> None:
+        """A checkpoint turned out to be broken while it was read, or after it."""
         reading = Reading(self.store, checkpoint, None, None, self.now_ms)
         reading.unreadable.append((checkpoint.files[0].path, told(error)))
         self.rules.apply(reading)
@@ -243,37 +243,36 @@ class LogRun:
         removed = sum(line.key == "remove" for line in lines)
         return self.state is not None and 0 < self.state.sums.files <= removed
 
-    def _take_checkpoints(self, version: int) -> bool:
-        """Read the checkpoints of a version; whether one became what the replay stands on."""
-        became_base = False
-        for checkpoint in self._checkpoints.get(version, ()):
-            known = self.state is not None and self.state.version == version
-            is_base = not known
-            # What began at a checkpoint of this version says nothing of another one.
-            began_here = self.state is not None and self.state.base_version == version
-            state = self.state if known and not began_here else None
-            reading = read_checkpoint(
-                self.store,
-                checkpoint,
-                state,
-                self.now_ms,
-                on_adds=self.portions.take if is_base and self.rules.want(Adds) else None,
-                on_batch=self._parsed_adds,
-                with_sums=not is_base or version != self._last_checkpoint,
-                wanted=self.coming if is_base else frozenset(),
-            )
-            self.readings.append(reading)
-            self.rules.apply(reading)
-            if is_base and reading.is_readable and reading.metadata and reading.protocol:
-                self._begin_at(reading)
-                became_base = True
-            if state is not None and reading.is_readable and reading.written_ms is not None:
-                retain_ms = reading.definition.setting("delta.deletedFileRetentionDuration")
-                state.forget_tombstones(reading.written_ms - retain_ms)
-            # The comparison is done; what it needed may go.
-            reading.state = None
-            reading.removed.clear()
-        return became_base
+    def _take_checkpoint(self, checkpoint: Checkpoint) -> bool:
+        """Read a checkpoint; whether it became what the replay stands on."""
+        version = checkpoint.version
+        known = self.state is not None and self.state.version == version
+        is_base = not known
+        # What began at a checkpoint of this version says nothing of another one.
+        began_here = self.state is not None and self.state.base_version == version
+        state = self.state if known and not began_here else None
+        reading = read_checkpoint(
+            self.store,
+            checkpoint,
+            state,
+            self.now_ms,
+            on_adds=self.portions.take if is_base and self.rules.want(Adds) else None,
+            on_batch=self._parsed_adds,
+            with_sums=not is_base or version != self._last_checkpoint,
+            wanted=self.coming if is_base else frozenset(),
+        )
+        self.readings.append(reading)
+        self.rules.apply(reading)
+        became_base = is_base and reading.is_readable and reading.metadata and reading.protocol
+        if became_base:
+            self._begin_at(reading)
+        if state is not None and reading.is_readable and reading.written_ms is not None:
+            retain_ms = reading.definition.setting("delta.deletedFileRetentionDuration")
+            state.forget_tombstones(reading.written_ms - retain_ms)
+        # The comparison is done; what it needed may go.
+        reading.state = None
+        reading.removed.clear()
+        return bool(became_base)
 
     def _parsed_adds(self, reading: Reading, batch: Any) -> None:
         if self.rules.want(ParsedAdds) and ParsedAdds.COLUMNS & set(batch.schema.names):
@@ -332,7 +331,7 @@ class LogRun:
         except FileMissing:
             return
         except StorageError as error:
-            if not is_odd_file(error):
+            if not isinstance(error, NoPlainFile):
                 raise
             self.rules.apply(Failure("CRC001", error, file.path, version))
             return
@@ -387,15 +386,7 @@ def _contents(
     for _, content in read_all(store, paths, on_read=on_read):
         if isinstance(content, FileMissing):
             yield None
-        elif isinstance(content, StorageError) and not is_odd_file(content):
+        elif isinstance(content, StorageError) and not isinstance(content, NoPlainFile):
             raise content
         else:
             yield content
-
-
-def is_odd_file(error: StorageError) -> bool:
-    """Whether what has the name of a file is a folder, or a link to nowhere."""
-    cause = error.__cause__
-    return isinstance(cause, IsADirectoryError) or (
-        isinstance(cause, OSError) and cause.errno == errno.ELOOP
-    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import typer
 
 from deltacli.cli.options import CommonOptions
@@ -27,6 +29,7 @@ def share_check(options: CommonOptions, config: ConfigOpt) -> None:
     outcome = Outcome()
     listing, warnings = check_shares(load_config(config), outcome)
     session.warn(warnings)
-    session.show(listing)
+    # A screen that has enough of them is no reason not to look at the others.
+    session.show(replace(listing, rows=list(listing.rows)))
     if outcome.problems:
         raise typer.Exit(1)

@@ -1,0 +1,24 @@
+"""Programs on terminals of their own."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from typing import Any
+
+_ON_TERMINAL = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
+
+
+def start_on_terminal(*command: str, **more: Any) -> tuple[subprocess.Popen[bytes], int]:
+    """A program that runs, and the end of its terminal where its user sits.
+
+    A fork of this process would not do: its threads' locks stay held in the copy.
+    """
+    user, own = pty.openpty()
+    try:
+        words = [sys.executable, "-c", _ON_TERMINAL, *command]
+        return subprocess.Popen(words, stdin=own, stdout=own, stderr=own, **more), user
+    finally:
+        os.close(own)
