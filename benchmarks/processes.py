@@ -63,7 +63,7 @@ def _watch(pid: int, peaks: dict[int, int], done: threading.Event) -> None:
     while not done.wait(0.05):
         for one in (pid, *_children(pid)):
             if one == pid or _is_java(one):
-                peaks[one] = max(peaks.get(one, 0), _resident(one))
+                peaks[one] = max(peaks.get(one, 0), _peak(one))
 
 
 def _children(pid: int) -> list[int]:
@@ -81,12 +81,12 @@ def _is_java(pid: int) -> bool:
         return False
 
 
-def _resident(pid: int) -> int:
+def _peak(pid: int) -> int:
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    return next((int(x.split()[1]) for x in status.splitlines() if x.startswith("VmRSS")), 0)
+    return next((int(x.split()[1]) for x in status.splitlines() if x.startswith("VmHWM")), 0)
 
 
 def median(runs: Sequence[Run]) -> Run:

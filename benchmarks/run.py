@@ -212,11 +212,11 @@ def measured(job: Job, command: Callable[[str], Run], place: Path | str) -> Run:
     copy = table.with_name(f"copy-{os.getpid()}")
     shutil.rmtree(copy, ignore_errors=True)
     part = "" if job.copies == "whole" else "_delta_log"
-    shutil.copytree(table / part, copy / part, copy_function=os.link)
     try:
+        shutil.copytree(table / part, copy / part, copy_function=os.link)
         return command(str(copy))
     finally:
-        shutil.rmtree(copy)
+        shutil.rmtree(copy, ignore_errors=True)
 
 
 def compare(job: Job, size: int, place: Path | str, means: Means) -> dict[str, Any]:

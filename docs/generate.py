@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -43,8 +45,11 @@ def with_screens(text: str) -> str:
 def screen(command: str) -> str:
     words = [sys.executable, "-m", "deltacli", *shlex.split(command), "-q", "-o", "table"]
     env = {**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
-    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, check=True)
-    shown = done.stdout.decode().replace(str(ROOT), "/data")
+    # Where lines end depends on how long the place is, so it is always as long as another one.
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        shutil.copytree(ROOT / "examples", Path(place) / "examples")
+        done = subprocess.run(words, cwd=place, env=env, capture_output=True, check=True)
+        shown = done.stdout.decode().replace(place, "/home/ada/tables")
     return "".join(f"{line.rstrip()}\n" for line in shown.splitlines())
 
 

@@ -22,9 +22,9 @@ from tests.places import place_of, s3
 __all__ = ["place_of", "s3"]
 
 # A run that decides about a change must give the same answer twice; others explore.
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+settings.register_profile("explores", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "explores")
 
 # A shell lets its background jobs ignore Ctrl-C, and with them all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

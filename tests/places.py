@@ -6,6 +6,7 @@ The servers are started by the tests that want them. Those that pip cannot insta
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -192,9 +193,12 @@ def _hdfs(scratch: Path) -> Iterator[Place]:
                "-D", "dfs.replication=1", "-D", "fs.permissions.umask-mode=022"]  # fmt: skip
     with _running(command, port, log=scratch / "log"):
         for _ in range(300):
-            if details.exists() and details.stat().st_size and json.loads(details.read_text()):
-                break
+            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+                if json.loads(details.read_text()):
+                    break
             time.sleep(0.1)
+        else:
+            raise AssertionError("HDFS does not start")
         yield Place("hdfs", f"hdfs://127.0.0.1:{port}/tables")
 
 

@@ -22,3 +22,16 @@ def start_on_terminal(*command: str, **more: Any) -> tuple[subprocess.Popen[byte
         return subprocess.Popen(words, stdin=own, stdout=own, stderr=own, **more), user
     finally:
         os.close(own)
+
+
+def on_terminal(*arguments: str) -> tuple[int, str]:
+    """How a command ends, and what it writes to a terminal."""
+    process, terminal = start_on_terminal(sys.executable, "-m", "deltacli", *arguments)
+    content = b""
+    try:
+        while piece := os.read(terminal, 65536):
+            content += piece
+    except OSError:
+        pass
+    os.close(terminal)
+    return process.wait(20), content.decode("utf-8", "replace")

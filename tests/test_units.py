@@ -6,12 +6,14 @@ import pytest
 
 from deltacli.errors import UsageError
 from deltacli.units import (
+    address_without_secrets,
     human_age,
     human_size,
     iso_time,
     parse_instant,
     parse_interval,
     parse_zone,
+    without_secrets,
 )
 
 DAY = 86_400_000
@@ -96,3 +98,32 @@ def test_texts_for_people() -> None:
     assert human_age(0, 2 * DAY) == "2 days ago"
     assert human_age(DAY, 0) == "in 1 day"
     assert human_age(5, 10) == "just now"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("s3://AKIA:ab/cd@bucket/t", "s3://***@bucket/t"),
+        ("at sftp://u:pa'ss@host:22/t now", "at sftp://***@host:22/t now"),
+        ("'https://TOKEN@host/t'", "'https://***@host/t'"),
+        ("http://u:p@h/a and http://v:q@i/b", "http://***@h/a and http://***@i/b"),
+        ("GET /t?sig=abc&x=1", "GET /t?sig=***&x=1"),
+        *((one, one) for one in (
+            "abfss://c@account.dfs.core.windows.net/t", "http://h:9000/t@x", "http://[::1]/a@b",
+            "http://[::1]:9000/a@b", "hdfs://h:8020/a@b", "http://h/t?mail=a@b", "s3://b/p=a:b@c",
+        )),
+    ],
+)  # fmt: skip
+def test_urls_are_shown_without_secrets(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown
+    assert without_secrets(shown) == shown
+
+
+def test_an_address_is_shown_without_any_password() -> None:
+    assert address_without_secrets('sftp://u:a b"c@host/t') == "sftp://***@host/t"
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("text", ["x://" + ":" * 300_000, "://" * 100_000, "?sig" * 100_000])
+def test_secrets_are_looked_for_in_one_go(text: str) -> None:
+    assert without_secrets(text) == text

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 _MOST_BYTES = 2 << 30
 
 
-# What looks like a column, and is a function to SQL.
-_SQL_WORDS = {"current_date", "current_timestamp", "current_user", "current_timezone", "user"}
+# What looks like a column, and is a function to SQL where there is no such column.
+_SQL_WORDS = {
+    "current_date", "current_time", "current_timestamp", "current_user", "session_user", "user",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,10 @@ def condition_of(schema: Struct, wanted: Struct, text: str | None) -> Condition 
         return None
     condition = parse_condition(text)
     names = {column.path[0].lower(): column.path[0] for column in columns_of(condition)}
-    chosen_columns(schema, [name for key, name in names.items() if key not in _SQL_WORDS])
+    known = {one.name.lower() for one in schema.fields}
+    if functions := _SQL_WORDS & names.keys() - known:
+        raise NotSimple(f"{min(functions)} is a function")
+    chosen_columns(schema, list(names.values()))
     holds(condition, _no_rows(searched_columns(schema, wanted, condition)))
     return condition
 

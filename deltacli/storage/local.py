@@ -42,7 +42,13 @@ class LocalEntry:
     def _look(self) -> os.stat_result:
         if self._stat is None:
             with _explained(self._path):
-                self._stat = os.stat(self._path)
+                try:
+                    self._stat = os.stat(self._path)
+                except OSError as error:
+                    # A link in a circle is told where it is read.
+                    if error.errno != errno.ELOOP:
+                        raise
+                    self._stat = os.lstat(self._path)
         return self._stat
 
 

@@ -88,7 +88,9 @@ def run_dying(arguments: Sequence[str], at: int, mode: str) -> int:
     process = context.Process(target=_dying, args=(list(arguments), at, mode))
     process.start()
     process.join(60)
-    assert process.exitcode is not None, "it hangs"
+    if process.exitcode is None:
+        process.kill()
+        raise AssertionError("it hangs")
     return process.exitcode
 
 

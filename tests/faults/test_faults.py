@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -130,7 +131,9 @@ def test_a_fault_at_any_operation_leaves_a_sound_table(
 ) -> None:
     trial = Trial(deltacli, command, kind, tmp_path)
     assert len(trial.names) > 10
-    for at, mode, kill in ways(f"{command} {kind}", trial.names):
+    met: Counter[bool] = Counter()
+    chosen = list(ways(f"{command} {kind}", trial.names))
+    for at, mode, kill in chosen:
         table = tmp_path / f"{at}-{mode}-{kill}"
         shutil.copytree(trial.base, table)
         where = (at, trial.names[at], mode, kill)
@@ -138,17 +141,20 @@ def test_a_fault_at_any_operation_leaves_a_sound_table(
             # Reads in other threads may come in another order: then it ends by itself.
             code = run_dying([*trial.filled(table, trial.words), "-q"], at, mode)
             assert code in (-9, 0, 7, 8), where
+            met[kill] += code == -9
         else:
             with injected(at, mode):
                 told = trial.run(table)
             assert told.code in (0, 4, 5, 6, 7, 8), (where, told.stderr)
             assert told.code == 0 or told.stderr.startswith("error: "), (where, told.stderr)
+            met[kill] += told.code != 0
             assert not list(table.rglob("*.tmp")), where
         try:
             trial.check(table)
         except AssertionError as error:
             raise AssertionError(f"{where}: {error}") from error
         shutil.rmtree(table)
+    assert {kill for *_, kill in chosen} == {kill for kill in met if met[kill]}
 
 
 PAIMON = {

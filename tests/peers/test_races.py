@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from urllib.request import urlopen
 
 import pyarrow.parquet as pq
@@ -37,9 +38,6 @@ __all__ = ["ask"]
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(3600)]
 
 SECONDS = float(os.environ.get("RACE_SECONDS", "8"))
-# What writers are doing now is younger.
-_PATIENCE_SECONDS = 8
-SHORT = ("--retain", "10s", "--allow-short-retention", "--allow-large")
 WIDE = [f"c{number}" for number in range(8)]
 Line = dict[str, Any]
 
@@ -60,8 +58,10 @@ def made(place: Path, head: Any, **more: str) -> None:
 class Race:
     """What runs at once, and what it told."""
 
-    def __init__(self, table: Path, seconds: float):
+    def __init__(self, table: Path, seconds: float, retain: int):
         self.table = table
+        # What writers are doing now, and what readers were told, is younger.
+        self.retain = retain
         self.end = time.monotonic() + seconds
         self.seconds = seconds
         self.lines: list[Line] = []
@@ -163,7 +163,7 @@ class Race:
         found: dict[int, list[int]] = {}
         for one in answer.files():
             add = one["deltaSingleAction"]["add"] if "deltaSingleAction" in one else one
-            if time.monotonic() - begun > _PATIENCE_SECONDS:
+            if time.monotonic() - begun > self.retain - 2:
                 return  # vacuum does not wait so long for a reader
             with urlopen(add.get("url") or add["path"]) as file:
                 rows = pq.read_table(io.BytesIO(file.read()))
@@ -211,6 +211,16 @@ class Race:
             found.append(set(live))
         return found
 
+    def deleted_files(self) -> list[str]:
+        """What commits have added and vacuum took."""
+        added = [
+            action["add"]["path"]
+            for path in self.history.glob("0*.json")
+            for action in map(json.loads, path.read_text().splitlines())
+            if "add" in action
+        ]
+        return [one for one in added if not (self.table / unquote(one)).exists()]
+
     def _check_lines(self, live: set[int]) -> None:
         """What writers were told to have done is done; what failed may be either."""
         should: dict[int, bool | None] = {}
@@ -226,7 +236,7 @@ class Race:
 def race(request: pytest.FixtureRequest, tmp_path: Path) -> Race:
     # Spark needs some seconds for each commit.
     slow = "spark" in request.node.name
-    return Race(tmp_path / "t", max(SECONDS, 20) if slow else SECONDS)
+    return Race(tmp_path / "t", *((max(SECONDS, 20), 10) if slow else (SECONDS, 4)))
 
 
 @contextlib.contextmanager
@@ -248,7 +258,8 @@ def maintain(race: Race, pause: float = 0.0) -> None:
         time.sleep(pause)
 
     race.again_and_again(race.keep_history)
-    race.again_and_again(lambda: each("vacuum", *SHORT, "--yes"))
+    short = ("--retain", f"{race.retain}s", "--allow-short-retention", "--allow-large")
+    race.again_and_again(lambda: each("vacuum", *short, "--yes"))
     race.again_and_again(lambda: each("checkpoint", "--force", "--yes"))
     race.again_and_again(lambda: each("checkpoint", "--cleanup", "--yes"))
 
@@ -270,6 +281,7 @@ def test_maintenance_beside_deltalake(race: Race, deltacli: Callable[..., Result
         race.spawn(widen_late)
     race.check(deltacli)
     assert sum("error" not in line for line in race.lines) > race.seconds / 2
+    assert race.deleted_files()
 
 
 @pytest.mark.xdist_group("delta-spark")

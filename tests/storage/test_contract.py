@@ -202,6 +202,20 @@ def test_a_walk_finds_every_file_once_and_passes_hidden_ones_over(store: LogStor
     assert pins == {("", "_h"), ("p=1", "_h"), ("q", "_no")}
 
 
+def test_names_are_taken_as_they_are(store: LogStore) -> None:
+    names = ["x", "x?", "x#", "x?versionid=1", "x#y?z", "x%3F", "d/y?z#"]
+    for name in names:
+        store.put(name, name.encode())
+    for name in names:
+        assert store.read(name) == name.encode()
+        assert store.stat(name).size == len(name)
+        with store.open(name) as file:
+            assert file.read() == name.encode()
+    store.delete("x?")
+    assert store.delete_all(["x?versionid=1", "x#"]) == []
+    assert set(walked(store)) == {"x", "x#y?z", "x%3F", "d/y?z#"}
+
+
 def test_the_folders_below_come_with_a_folders_own_files(store: LogStore) -> None:
     for name in NAMES:
         store.put(name, b"x")

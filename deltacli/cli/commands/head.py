@@ -53,8 +53,8 @@ def head(
 ) -> None:
     """Show some rows of a version.
 
-    Deleted rows are left out, columns have the table's names and types, files come in the log's
-    order. Small answers are read here; conditions that take a whole SQL engine, and
+    Deleted rows are left out, columns have the table's names and types, files of the newest
+    commits come first. Small answers are read here; conditions that take a whole SQL engine, and
     searches through much data, go to Spark if it is installed. -v says which and why.
     """
     from deltacli.operations.head import HeadRequest, plan_head, show_head

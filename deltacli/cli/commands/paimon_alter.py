@@ -71,7 +71,8 @@ def paimon_alter(
         session.warn([f"values can be lost: {one}" for one in plan.losses])
         session.warn(plan.warnings)
     if dry_run or not plan.changes_anything:
-        session.show_reports([plan.report(is_dry_run=dry_run)])
+        if dry_run or not session.is_silent:
+            session.show_reports([plan.report(is_dry_run=dry_run)])
     elif session.confirm(plan.document(), plan.question, yes=yes, rows=DIFF_FIELDS):
         done = apply_alter(plan, wish, lambda: session.now_ms)
         if not session.is_silent:

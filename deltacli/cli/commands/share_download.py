@@ -89,4 +89,4 @@ def share_download(
     session.explain(f"{len(plan.lines)} files of {plan.size:,} bytes are to be read")
     with session.progress:
         done = apply_download(plan, session.now_ms, session.progress)
-    session.show(done)
+    session.show_done(done)

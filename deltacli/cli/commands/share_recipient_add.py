@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -57,6 +58,6 @@ def share_recipient_add(
     ends_ms = expiry(expires, session.now_ms)
     given = add_recipient(registry, name, share or (), ends_ms)
     if not share:
-        command = f"deltacli share recipient grant {name} SHARE -c {config}"
+        command = f"deltacli share recipient grant {quote(name)} SHARE -c {quote(str(config))}"
         session.warn([f"no share is granted; do it by `{command}`"])
     give(session, given, profile_out)

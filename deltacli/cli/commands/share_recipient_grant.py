@@ -40,4 +40,4 @@ def share_recipient_grant(
 
     session = Session(options)
     registry = open_registry(load_config(config), session.now_ms)
-    session.show(grant_shares(registry, name, shares, take_back=take_back))
+    session.show_done(grant_shares(registry, name, shares, take_back=take_back))

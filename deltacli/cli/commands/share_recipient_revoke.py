@@ -22,4 +22,4 @@ def share_recipient_revoke(options: CommonOptions, name: RecipientArg, config: C
 
     session = Session(options)
     registry = open_registry(load_config(config), session.now_ms)
-    session.show(revoke_recipient(registry, name))
+    session.show_done(revoke_recipient(registry, name))
