@@ -45,12 +45,10 @@ def measure_driver(command: Sequence[str]) -> Run:
 
 
 def _started(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "NO_PROXY": "127.0.0.1"},
-    )
+    env = {**os.environ, "NO_PROXY": "127.0.0.1"}
+    # What is installed is compiled once, not at each start.
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
 
 
 def _check(process: subprocess.Popen[bytes], command: Sequence[str]) -> None:

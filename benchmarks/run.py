@@ -234,11 +234,11 @@ def compare(job: Job, size: int, place: Path | str, means: Means) -> dict[str, A
     ratios = own.seconds / other.seconds, own.megabytes / other.megabytes
     goals = job.goals.get(size)
     met = None if goals is None else all(a <= b for a, b in zip(ratios, goals, strict=True))
+    spark = shown(found["delta-spark"]) if "delta-spark" in found else ""
+    goal = "" if goals is None else f"{goals[0]} and {goals[1]}: {'met' if met else 'MISSED'}"
     print(
-        f"| {job.name}, {size:,} {job.unit} | "
-        + " | ".join(f"{name} {shown(one)}" for name, one in found.items())
-        + f" | {ratios[0]:.2f} | {ratios[1]:.2f} |"
-        + (f" goal {goals} {'met' if met else 'MISSED'}" if goals else ""),
+        f"| {job.name}, {size:,} {job.unit} | {shown(own)} | {shown(other)} | {spark} "
+        f"| {ratios[0]:.2f} | {ratios[1]:.2f} | {goal} |",
         flush=True,
     )
     return {
@@ -258,7 +258,8 @@ def start_up(means: Means) -> Iterator[dict[str, Any]]:
         command = [means.python, "-m", "deltacli", *(place if a == "T" else a for a in arguments)]
         own = median([measure(command) for _ in range(2 * means.rounds)])
         met = own.seconds <= START_GOAL[0] and own.megabytes <= START_GOAL[1]
-        print(f"| {name} | {shown(own)} | goal {START_GOAL} {'met' if met else 'MISSED'}")
+        goal = f"{START_GOAL[0]} s and {START_GOAL[1]:.0f} MB: {'met' if met else 'MISSED'}"
+        print(f"| {name} | {shown(own)} | | | | | {goal} |", flush=True)
         yield {"job": name, "runs": {"deltacli": asdict(own)}, "met": met}
 
 
@@ -302,18 +303,20 @@ def main() -> None:
         and (job.peer != "delta-sharing" or given.sharing)
     ]
     build({job.tables[size] for job, size in chosen} | {"small"}, given.tables, given.peer_python)
+    print("| job | deltacli | peer | Delta Spark | time | memory | goal |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     results = [] if given.only else list(start_up(means))
     for job, size in chosen:
         with ExitStack() as stack:
             place: Path | str = given.tables / job.tables[size]
             if job.peer == "delta-sharing":
-                place = stack.enter_context(served(Path(place))) + job.tables[size]
+                place = stack.enter_context(served(Path(place)))
             results.append(compare(job, size, place, means))
         given.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 def served(table: Path) -> Any:
-    """A server of the one table; addresses of its tables begin with the text."""
+    """A server of the one table, with its address there."""
     import tempfile
     from contextlib import contextmanager
 
@@ -321,9 +324,9 @@ def served(table: Path) -> Any:
     def running() -> Iterator[str]:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "tables").mkdir()
-            (Path(folder) / "tables" / table.name).symlink_to(table.resolve())
+            (Path(folder) / "tables" / "wide").symlink_to(table.resolve())
             with serving(Path(folder) / "tables", Path(folder) / "me.share") as prefix:
-                yield prefix
+                yield f"{prefix}wide"
 
     return running()
 
