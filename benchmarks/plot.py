@@ -16,7 +16,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 COLORS = {"deltacli": "#0969da", "deltalake": "#bc4c00", "delta-spark": "#6e7781",
           "delta-sharing": "#bc4c00", "pyarrow": "#bc4c00"}  # fmt: skip
-WIDTH, HEIGHT, GAP, COLUMNS = 250, 170, 50, 3
+WIDTH, HEIGHT, GAP, COLUMNS = 250, 170, 64, 3
 MEASURES = (("seconds", "s"), ("megabytes", "MB"))
 Point = tuple[float, float]
 
