@@ -186,8 +186,12 @@ def escaped(text: str) -> str:
     )
 
 
-_NO_URL = re.compile(r"[\s\"<>]")
-_PORT = re.compile(r"[^:]*:[0-9]*|\[.*\](:[0-9]*)?")
+_NO_URL = re.compile(r"[\s\"]")
+_SCHEME = re.compile(r"[A-Za-z0-9+.-]{1,20}\Z")
+_HOST = re.compile(r"([^:]*|\[.*\])(:[0-9]+)?")
+# No port belongs to them, but a name may be that of an access point.
+_BUCKETS = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az")
+_BUCKET = re.compile(r"arn:|[^:]*\Z")
 _SIGNATURE = re.compile(
     r"([?&](?:sig|signature|token|access_token|sas|awsaccesskeyid|googleaccessid"
     r"|x-(?:amz|goog)-(?:signature|credential|security-token))=)(?!\*\*\*)[^&#\s'\"]+",
@@ -196,35 +200,41 @@ _SIGNATURE = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """Text whose URLs show no password and no signature."""
+    """Text whose URLs show no password and no signature; rather too little than too much."""
     if "://" in text:
         parts = text.split("://")
         shown = parts[:1]
         for before, part in pairwise(parts):
             end = _NO_URL.search(part)
             url = part[: end.start()] if end else part
-            shown.append(_without_user(url, before) + part[len(url) :])
+            shown.append(_without_user(url, _SCHEME.search(before)) + part[len(url) :])
         text = "://".join(shown)
     return _SIGNATURE.sub(r"\1***", text)
 
 
-def address_without_secrets(address: str) -> str:
-    """The same of what is nothing but a URL, whatever its password has."""
+def _without_user(rest: str, scheme: re.Match[str] | None) -> str:
+    """What follows `://` without a password, which may have any character."""
+    at = rest.rfind("@")
+    authority = rest.partition("/")[0]
+    name = scheme[0].lower() if scheme else ""
+    if "@" in authority:
+        # On the web a user's name is a secret, too; elsewhere it may be a container.
+        is_secret = ":" in authority[: authority.rindex("@")] or name in ("http", "https")
+    else:
+        # Keys have slashes. What goes before them is a host with a port, or no place at all.
+        is_place = _BUCKET.match(authority) if name in _BUCKETS else _HOST.fullmatch(authority)
+        is_secret = at >= 0 and not is_place
+    return f"***{rest[at:]}" if is_secret else rest
+
+
+def location_of(address: str) -> str:
+    """What an address is known by: all of it but its password, so that no two are the same."""
     scheme, mark, rest = address.partition("://")
-    return _SIGNATURE.sub(r"\1***", f"{scheme}{mark}{_without_user(rest, scheme)}")
-
-
-def _without_user(rest: str, before: str) -> str:
-    """What follows `://` without a password; on the web a user's name is a secret, too."""
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     user, at, _ = authority.rpartition("@")
-    if at:
-        is_secret = ":" in user or before[-5:].lower().endswith(("http", "https"))
-        return f"***{rest[len(user) :]}" if is_secret else rest
-    # Secret keys have slashes; what goes before them is no host with a port then.
-    if ":" in authority and "@" in rest and not _PORT.fullmatch(authority):
-        return f"***{rest[rest.index('@') :]}"
-    return rest
+    if at and (":" in user or scheme in ("http", "https")):
+        rest = f"***{rest[len(user) :]}"
+    return _SIGNATURE.sub(r"\1***", f"{scheme}{mark}{rest}")
 
 
 def human_span(duration_ms: int) -> str:

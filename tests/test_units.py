@@ -6,10 +6,10 @@ import pytest
 
 from deltacli.errors import UsageError
 from deltacli.units import (
-    address_without_secrets,
     human_age,
     human_size,
     iso_time,
+    location_of,
     parse_instant,
     parse_interval,
     parse_zone,
@@ -107,10 +107,15 @@ def test_texts_for_people() -> None:
         ("at sftp://u:pa'ss@host:22/t now", "at sftp://***@host:22/t now"),
         ("'https://TOKEN@host/t'", "'https://***@host/t'"),
         ("http://u:p@h/a and http://v:q@i/b", "http://***@h/a and http://***@i/b"),
+        *((f"{one}@host/t", f"{one.partition('://')[0]}://***@host/t") for one in (
+            "sftp://u:a<b", "sftp://u:#pw", "sftp://u:12#34", "s3://AK:/ab", "s3://AK:12/ab",
+            "s3://u:pa@ss/wd", "s3://u:pa/ss@wd",
+        )),
         ("GET /t?sig=abc&x=1", "GET /t?sig=***&x=1"),
         *((one, one) for one in (
             "abfss://c@account.dfs.core.windows.net/t", "http://h:9000/t@x", "http://[::1]/a@b",
             "http://[::1]:9000/a@b", "hdfs://h:8020/a@b", "http://h/t?mail=a@b", "s3://b/p=a:b@c",
+            "s3://arn:aws:s3:eu-west-1:1:accesspoint:n/t@x",
         )),
     ],
 )  # fmt: skip
@@ -119,8 +124,19 @@ def test_urls_are_shown_without_secrets(text: str, shown: str) -> None:
     assert without_secrets(shown) == shown
 
 
-def test_an_address_is_shown_without_any_password() -> None:
-    assert address_without_secrets('sftp://u:a b"c@host/t') == "sftp://***@host/t"
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("sftp://u:a@b@host/t", "sftp://***@host/t"),
+        ("https://TOKEN@host/t@x", "https://***@host/t@x"),
+        *((one, one) for one in (
+            "s3://arn:aws:s3:eu-west-1:1:accesspoint/n/t@x", "abfss://c@account/t:@x",
+            "http://h:9000/t@x", "sftp://user@h/t",
+        )),
+    ],
+)  # fmt: skip
+def test_an_address_is_known_by_all_but_its_password(address: str, shown: str) -> None:
+    assert location_of(address) == shown
 
 
 @pytest.mark.timeout(20)

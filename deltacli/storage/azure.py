@@ -10,6 +10,7 @@ from deltacli.storage.buckets import BucketStore, Page
 from deltacli.storage.remote import RemoteFile, millis
 
 # The driver's own pauses add up to a minute and a half for each request to a dead endpoint.
+_ACCOUNT = ".dfs.core.windows.net"
 _URL = re.compile(r"(abfss?|az)://")
 _PAUSES = {"initial_backoff": 0, "increment_base": 2, "random_jitter_range": 1}
 
@@ -44,7 +45,10 @@ class AzureStore(BucketStore):
 
         options = {**Driver._get_kwargs_from_urls(self._address)}
         options |= self._driver_options(self._options)
-        return Driver(**options), Driver._strip_protocol(self._address)
+        place, _, key = self._address.partition("://")[2].partition("/")
+        container, at, _ = place.partition("@")
+        names = (key,) if not at and _ACCOUNT in place else (container, key)
+        return Driver(**options), "/".join(names)
 
     def _listing(self, prefix: str, start: str, *, is_flat: bool) -> Iterator[Page]:
         from fsspec.asyn import sync

@@ -21,8 +21,9 @@ class BucketStore(RemoteStore):
 
     def __init__(self, url: str, options: Mapping[str, str]):
         scheme, _, rest = url.partition("://")
-        user, at, _ = rest.partition("/")[0].rpartition("@")
-        if at and ":" in user:
+        bucket = rest.partition("/")[0]
+        user = bucket.rpartition("@")[0] or bucket
+        if ":" in user and not user.startswith("arn:"):
             raise UsageError(
                 f"a URL of {scheme}:// has no place for credentials",
                 hint="put them into the environment, or pass --storage-option KEY=VALUE",
@@ -59,7 +60,7 @@ class BucketStore(RemoteStore):
                 # A key with a slash at its end only marks a folder.
                 if not key.endswith("/"):
                     found.append(RemoteEntry(_last(key), False, size, modified_ms))
-            found += [RemoteEntry(_last(one), True, 0, None) for one in page.prefixes]
+            found += [RemoteEntry(one, True, 0, None) for one in _folders(page)]
         if not is_there:
             url = self._url(folder)
             raise FileMissing(f"{url} does not exist", location=url)
@@ -67,7 +68,7 @@ class BucketStore(RemoteStore):
 
     def _top_pages(self, folder: str) -> Iterator[tuple[list[RemoteFile], list[str]]]:
         for page in self._listing(self._prefix(folder), "", is_flat=False):
-            yield self._files(page), [_last(one) for one in page.prefixes]
+            yield self._files(page), _folders(page)
 
     def _pages(self, folder: str) -> Iterator[list[RemoteFile]]:
         for page in self._listing(self._prefix(folder), "", is_flat=True):
@@ -80,6 +81,11 @@ class BucketStore(RemoteStore):
             for key, size, modified_ms in page.objects
             if not key.endswith("/")
         ]
+
+
+def _folders(page: Page) -> list[str]:
+    """The names of folders; in `a//b` there is one without a name, which nobody can list."""
+    return [name for one in page.prefixes if (name := _last(one))]
 
 
 def _last(key: str) -> str:

@@ -142,9 +142,11 @@ def _translated(exc: Exception, url: str, *, creates: bool) -> StorageError:
         return AlreadyExists(f"{url} exists already", location=url)
     if creates and status == 409:
         return Busy(f"{url} is being written by another writer", location=url)
-    if isinstance(exc, FileNotFoundError | NotADirectoryError) or status == 404:
-        return FileMissing(f"{url} does not exist", location=url)
     text = without_secrets(f"{type(exc).__name__}: {first_line(exc)}")
+    # Azure's own way to say so; who has no credentials may be answered alike by another server.
+    is_missing = getattr(exc, "status_code", None) == 404 and not _DENIED.search(text)
+    if isinstance(exc, FileNotFoundError | NotADirectoryError) or is_missing:
+        return FileMissing(f"{url} does not exist", location=url)
     if isinstance(exc, PermissionError) or status in (401, 403) or _DENIED.search(text):
         return StorageError(
             f"no permission for {url}: {text}",

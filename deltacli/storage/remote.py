@@ -29,7 +29,7 @@ from deltacli.storage import (
     scratch_file,
 )
 from deltacli.storage.drivers import Reader, explained, first_line, http_status, opening
-from deltacli.units import address_without_secrets, without_secrets
+from deltacli.units import location_of, without_secrets
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ class RemoteStore:
         scheme = _SCHEME_ALIASES.get(scheme.lower(), scheme.lower())
         self.scheme = scheme
         self._address = f"{scheme}://{rest.rstrip('/')}"
-        self.location = address_without_secrets(self._address)
+        self.location = location_of(self._address)
         self._options = dict(options)
         with opening(scheme, self.location):
             self._fs, root = self._connected()

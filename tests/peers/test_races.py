@@ -37,7 +37,7 @@ __all__ = ["ask"]
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(3600)]
 
-SECONDS = float(os.environ.get("RACE_SECONDS", "8"))
+SECONDS = float(os.environ.get("RACE_SECONDS", "12"))
 WIDE = [f"c{number}" for number in range(8)]
 Line = dict[str, Any]
 
@@ -236,7 +236,7 @@ class Race:
 def race(request: pytest.FixtureRequest, tmp_path: Path) -> Race:
     # Spark needs some seconds for each commit.
     slow = "spark" in request.node.name
-    return Race(tmp_path / "t", *((max(SECONDS, 20), 10) if slow else (SECONDS, 4)))
+    return Race(tmp_path / "t", *((max(SECONDS, 20), 10) if slow else (SECONDS, 6)))
 
 
 @contextlib.contextmanager
