@@ -9,9 +9,9 @@ from typing import Any
 from deltacli.storage.buckets import BucketStore, Page
 from deltacli.storage.remote import RemoteFile, millis
 
-# The driver's own pauses add up to a minute and a half for each request to a dead endpoint.
 _ACCOUNT = ".dfs.core.windows.net"
 _URL = re.compile(r"(abfss?|az)://")
+# The driver's own pauses add up to a minute and a half for each request to a dead endpoint.
 _PAUSES = {"initial_backoff": 0, "increment_base": 2, "random_jitter_range": 1}
 
 
