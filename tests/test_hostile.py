@@ -155,7 +155,13 @@ def test_a_temporary_name_that_is_taken_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    "name", ["_delta_log/00000000000000000001.json", "_delta_log/_last_checkpoint", "a"]
+    "name",
+    [
+        "_delta_log/00000000000000000001.json",
+        "_delta_log/00000000000000000000.crc",
+        "_delta_log/_last_checkpoint",
+        "a",
+    ],
 )
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link to itself"])
 def test_pipes_and_devices_are_no_files(

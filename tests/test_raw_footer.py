@@ -95,3 +95,27 @@ def test_a_codec_out_of_use_has_a_name() -> None:
     for coded, name in ((6, "LZO"), (100, "50")):
         changed = content.replace(path_and_codec + b"\0", path_and_codec + bytes([coded]))
         assert FirstCodecs().of(changed) == name
+
+
+def field(kind: int, number: int, content: bytes = b"") -> bytes:
+    """A field of Thrift's compact protocol, in its long form."""
+    return bytes([kind, 2 * number if number >= 0 else -2 * number - 1]) + content
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        field(1, 50), field(3, 50, b"\x15"), field(6, 50, b"\xff\x01"), field(7, 50, b"\x15" * 8),
+        field(8, 50, b"\x02\x15\x15"), field(9, 50, b"\x21\x01\x02"), field(10, 50, b"\x13\x15"),
+        field(9, 50, b"\xf5\x02\x15\x17"), field(11, 50, b"\x00"), field(12, 50, b"\x15\x02\x00"),
+        field(11, 50, b"\x02\x13\x01\x15\x02\x15"),
+        b"".join(field(5, number, b"\x0e") for number in (-5, -4, -3, -2)),
+    ],
+)  # fmt: skip
+def test_fields_of_other_writers_are_passed_over(unknown: bytes) -> None:
+    meta_data = unknown + field(5, 4, b"\x0c\x00")
+    chunk = unknown + field(12, 3, meta_data + b"\x00")
+    group = unknown + field(9, 1, b"\x1c" + chunk + b"\x00")
+    footer = unknown + field(9, 2, b"\x0c") + unknown + field(9, 4, b"\x1c" + group + b"\x00")
+    tail = footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    assert FirstCodecs().of(tail) == "ZSTD"
