@@ -148,6 +148,11 @@ def _civil(days: int) -> tuple[int, int, int]:
 _MOST_BYTES = 1 << 1000
 
 
+def counted(number: int, what: str) -> str:
+    """A number and what it counts: `1 file`, `2,000 files`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def human_size(size: int | None) -> str:
     """A binary size for people: `12 B`, `3.4 KiB`, `1.2 TiB`."""
     if size is None:

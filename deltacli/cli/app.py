@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Any, NoReturn
 
 from deltacli import __version__
@@ -22,6 +23,9 @@ def main() -> NoReturn:
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     # Nearly all that is made stays until the end: looking for garbage all the time is in vain.
     gc.set_threshold(100_000, 50, 100)
+    if isinstance(sys.stdout, TextIOWrapper):
+        # As all results are written, whatever the environment says.
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     # systemd and Kubernetes stop a job so; it ends as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = run(sys.argv[1:])
@@ -54,7 +58,14 @@ def run(arguments: Sequence[str]) -> int:
         return _report(error, arguments)
     except OSError as error:
         _silence(sys.stdout)
-        failure = StorageError(f"cannot write standard output: {error.strerror}")
+        from deltacli.cli.failure import failure_of, folder_is_gone
+
+        if folder_is_gone():
+            return _report(failure_of(error), arguments)
+        failure = StorageError(
+            f"cannot write standard output: {error.strerror}",
+            hint="check the place and the space there",
+        )
         failure.__cause__ = error
         return _report(failure, arguments)
     except (Exception, KeyboardInterrupt) as error:

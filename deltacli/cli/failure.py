@@ -20,7 +20,7 @@ def failure_text(error: DeltaCliError, *, as_json: bool) -> str:
             "message": without_secrets(error.message),
             "hint": without_secrets(error.hint) if error.hint else None,
             "exitCode": error.exit_code,
-            "location": _url(error.location or error.table),
+            "location": _url(error.location or _absolute(error.table)),
         }
         return json_text.dump(body).decode("utf-8", "replace")
     if isinstance(error, Interrupted):
@@ -42,16 +42,30 @@ def _url(place: str | None) -> str | None:
     return without_secrets(place) if place else place
 
 
+def _absolute(table: str | None) -> str | None:
+    if not table or "://" in table or folder_is_gone():
+        return table
+    return os.path.abspath(table)
+
+
+def folder_is_gone() -> bool:
+    """Whether this process stands in a folder that was deleted."""
+    try:
+        os.getcwd()
+    except OSError:
+        return True
+    return False
+
+
 def _with_table(error: DeltaCliError) -> str:
     """The message, and the table where it does not name it: logs hold the errors of many."""
     table = error.table
     if not table:
         return error.message
-    place = table if "://" in table else os.path.abspath(table)
-    named = [place, repr(table)]
+    named = [_absolute(table), repr(table)]
     if error.location and "://" in error.location:
         named.append(error.location)
-    is_named = any(one in error.message for one in named)
+    is_named = any(one in error.message for one in named if one)
     return error.message if is_named else f"{error.message} ({table})"
 
 
@@ -61,6 +75,8 @@ def failure_of(error: BaseException) -> DeltaCliError:
         return error
     if isinstance(error, KeyboardInterrupt):
         return Interrupted("interrupted")
+    if isinstance(error, FileNotFoundError) and folder_is_gone():
+        return StorageError("the current folder is gone", hint="go to one that exists: cd /")
     if isinstance(error, MemoryError):
         return StorageError(
             "there is not enough memory for this", hint="try --engine spark, or a larger machine"

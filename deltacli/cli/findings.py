@@ -66,8 +66,17 @@ MaxFindingsOpt = Annotated[
 ]
 
 
-def rule_ids(texts: list[str] | None) -> tuple[str, ...]:
-    return tuple(one.strip() for text in texts or () for one in text.split(",") if one.strip())
+CI_FORMATS = (FindingsFormat.JUNIT, FindingsFormat.SARIF, FindingsFormat.GITHUB)
+
+
+def rule_ids(option: str, texts: list[str] | None) -> tuple[str, ...]:
+    """The ids of an option; none at all where it is not used."""
+    found = tuple(one.strip() for text in texts or () for one in text.split(",") if one.strip())
+    if texts and not found:
+        raise UsageError(
+            f"{option} names no rule", hint="write ids between commas, or leave it out"
+        )
+    return found
 
 
 def failing(fail_on: FailOn) -> frozenset[Severity]:
@@ -102,6 +111,11 @@ def check_finding_fields(session: Session) -> None:
 
     if session.fields:
         check_fields(session.fields, FINDING_FIELDS)
+        if session.findings_format in CI_FORMATS:
+            raise UsageError(
+                f"--fields has no place in {session.findings_format.value}",
+                hint="leave it out, or use json, jsonl, csv or table",
+            )
 
 
 def check_each(
@@ -152,7 +166,7 @@ def show_results(session: Session, results: list[TableResult], fails: frozenset[
         from deltacli.render.findings import show_findings
 
         session.show_people(lambda people: show_findings(results, people))
-    elif form in (FindingsFormat.JUNIT, FindingsFormat.SARIF, FindingsFormat.GITHUB):
+    elif form in CI_FORMATS:
         from deltacli.render.ci import github_text, junit_text, sarif_text
 
         if form is FindingsFormat.JUNIT:

@@ -7,20 +7,18 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from deltacli import __version__
+from deltacli.cli import help as help_text
 from deltacli.cli.registry import CommandRow, GroupRow, below
 from deltacli.errors import EXIT_CODES
-
-_HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 
 class LazyGroup(TyperGroup):
     """Lists the commands from the registry; a command's module is imported to run it."""
 
     path = ""
-    _showing_help = False
 
     @property
     def _rows(self) -> dict[str, CommandRow | GroupRow]:
@@ -33,10 +31,6 @@ class LazyGroup(TyperGroup):
         row = self._rows.get(cmd_name)
         if row is None:
             return None
-        if self._showing_help:
-            # Within a group, what all its commands have in common says nothing.
-            panel = "Commands" if self.path else row.panel
-            return TyperCommand(cmd_name, help=row.help, rich_help_panel=panel)
         return load_group(row) if isinstance(row, GroupRow) else load_command(row)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -49,12 +43,17 @@ class LazyGroup(TyperGroup):
             ctx.fail(f"No such command {args[0]!r}.{suggestion}")
         return super().resolve_command(ctx, args)
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        self._showing_help = True
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self._showing_help = False
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        help_text.write_parameters(self, ctx, formatter)
+        widest = max(map(len, self._rows))
+        # Within a group, what all its commands have in common says nothing.
+        rows = [
+            ("Commands" if self.path else row.panel, name.ljust(widest), row.help)
+            for name, row in self._rows.items()
+        ]
+        if not self.path:
+            rows += [("Exit codes", f"{code:3}", meaning) for code, meaning in EXIT_CODES]
+        help_text.write_sections(formatter, rows)
 
 
 @cache
@@ -65,8 +64,8 @@ def load_group(row: GroupRow) -> Any:
         cls=kind,
         add_completion=False,
         no_args_is_help=True,
-        rich_markup_mode="rich",
-        context_settings=_HELP_NAMES,
+        rich_markup_mode=None,
+        context_settings=help_text.SETTINGS,
     )
 
     @app.callback(help=row.help)
@@ -88,13 +87,14 @@ def load_command(row: CommandRow) -> Any:
     common = getattr(module, "COMMON", ALL_COMMON)
     formats = getattr(module, "FORMATS", Format)
     callback = with_common_options(getattr(module, row.module), common, formats)
-    single = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
     word = row.name.split()[-1]
     single.command(
         word,
+        cls=help_text.Command,
         help=_help_text(callback.__doc__ or "", getattr(module, "EXAMPLES", ())),
         short_help=row.help,
-        context_settings=_HELP_NAMES,
+        context_settings=help_text.SETTINGS,
         rich_help_panel=row.panel,
     )(callback)
     command: Any = typer.main.get_command(single)
@@ -110,10 +110,10 @@ def load_command(row: CommandRow) -> Any:
 
 
 def _help_text(docstring: str, examples: tuple[tuple[str, str], ...]) -> str:
-    """The docstring with its examples, one a line; text is never markup."""
+    """The docstring with its examples, one a line."""
     from inspect import cleandoc
 
-    paragraphs = cleandoc(docstring).replace("[", "\\[").split("\n\n")
+    paragraphs = cleandoc(docstring).split("\n\n")
     text = "\n\n".join(" ".join(one.split()) for one in paragraphs)
     if examples:
         text += "\n\n\b\nExamples:"
@@ -131,14 +131,12 @@ def _show_version(asked: bool) -> None:
 @cache
 def application() -> Any:
     """The root command."""
-    codes = "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES)
     app = typer.Typer(
         cls=LazyGroup,
         add_completion=False,
         no_args_is_help=True,
-        rich_markup_mode="rich",
-        context_settings=_HELP_NAMES,
-        epilog=f"Exit codes: {codes}.",
+        rich_markup_mode=None,
+        context_settings=help_text.SETTINGS,
     )
 
     @app.callback(help="Look after Delta Lake tables from the command line.")

@@ -179,6 +179,12 @@ class _Target:
                 hint="check the space and the permissions there",
                 location=self.scratch,
             ) from error
+        except UnicodeEncodeError as error:
+            raise StorageError(
+                f"Arrow cannot write {self.scratch}: its name is not UTF-8",
+                hint="give the folder another name",
+                location=self.scratch,
+            ) from error
 
     def read_back(self) -> WrittenFile:
         adds, removes = count_rows(self.scratch)

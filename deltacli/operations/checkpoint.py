@@ -33,11 +33,18 @@ from deltacli.storage import LogStore
 _SIDECAR_ROWS = 1_000_000
 # As in Delta Spark: what is longer is left out of the hint.
 _MOST_IN_HINT = 30
+# Whether as JSON, whether as a struct.
+_STATS = {
+    (True, True): "both",
+    (True, False): "json",
+    (False, True): "struct",
+    (False, False): "none",
+}
 
 
 @dataclass(frozen=True)
 class CheckpointPlan:
-    """A checkpoint to be written, or the one that is there already (`existing`)."""
+    """A checkpoint to be written, or the one that is there already, which is left alone."""
 
     snapshot: Snapshot
     kind: str
@@ -46,7 +53,12 @@ class CheckpointPlan:
     now_ms: int
     totals: Totals
     existing: Checkpoint | None = None
+    force: bool = False
     warnings: tuple[str, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        return self.existing is None or self.force
 
     @property
     def version(self) -> int:
@@ -59,7 +71,7 @@ class CheckpointPlan:
     def document(self) -> Document:
         files = [
             {"path": file.path, "sizeInBytes": file.size}
-            for file in (self.existing.files if self.existing else ())
+            for file in (self.existing.files if self.existing and not self.writes else ())
         ]
         return _document(self, files, self.totals.tombstones, written=False)
 
@@ -99,12 +111,7 @@ def _document(
         "location": plan.snapshot.store.location,
         "version": plan.version,
         "kind": plan.kind,
-        "stats": {
-            (True, True): "both",
-            (True, False): "json",
-            (False, True): "struct",
-            (False, False): "none",
-        }[plan.stats_as_json, plan.stats_as_struct],
+        "stats": _STATS[plan.stats_as_json, plan.stats_as_struct] if plan.writes else None,
         "written": written,
         "existed": plan.existing is not None,
         "files": files,
@@ -147,9 +154,7 @@ def plan_checkpoint(
     if existing is not None and not force:
         names = {Kind.UUID_CHECKPOINT: "v2", Kind.MULTIPART_CHECKPOINT: "multi-part"}
         chosen = names.get(existing.kind, "classic")
-        return CheckpointPlan(
-            snapshot, chosen, as_json, as_struct, now_ms, totals, existing, tuple(warnings)
-        )
+        return CheckpointPlan(snapshot, chosen, as_json, as_struct, now_ms, totals, existing)
     if version not in snapshot.listing.commits:
         raise Refused(
             f"commit {version} is missing: a checkpoint must follow its commit",
@@ -159,7 +164,7 @@ def plan_checkpoint(
         raise Refused("the metadata has no schema", hint="such a checkpoint would break readers")
     check_against_checksum(snapshot, totals, "a checkpoint would make one of them permanent")
     return CheckpointPlan(
-        snapshot, chosen, as_json, as_struct, now_ms, totals, None, tuple(warnings)
+        snapshot, chosen, as_json, as_struct, now_ms, totals, existing, force, tuple(warnings)
     )
 
 
@@ -310,7 +315,7 @@ def commit_and_checkpoint(
     try:
         fresh = load_snapshot(snapshot.store, engine, version=done.version)
         plan = plan_checkpoint(fresh, now_ms=time.time_ns() // 1_000_000)
-        if plan.existing is None:
+        if plan.writes:
             apply_checkpoint(plan, engine())
     except Exception as error:
         warning = f"the checkpoint of version {done.version} was not written: {error}"

@@ -84,11 +84,17 @@ class DropPlan:
             "checkpoint --cleanup` and then this again"
         )
 
-    def document(self, version: int | None = None, warnings: tuple[str, ...] = ()) -> Document:
+    def document(
+        self,
+        version: int | None = None,
+        warnings: tuple[str, ...] = (),
+        *,
+        is_dry_run: bool = True,
+    ) -> Document:
         values = {
             "location": self.snapshot.store.location,
             "version": self.snapshot.version if version is None else version,
-            "dryRun": version is None,
+            "dryRun": is_dry_run,
             "feature": list(self.features),
             "columns": list(self.columns),
             "removesChanges": self.removes_changes,

@@ -22,10 +22,11 @@ from deltacli.delta.predicates import (
 )
 from deltacli.delta.scan import Files, ScanFile, TableVersion, chosen_columns
 from deltacli.delta.schema import Array, DataType, Field, Map, Struct
-from deltacli.errors import UsageError
+from deltacli.errors import StorageError, UsageError
 from deltacli.local.filters import holds
 from deltacli.local.scan import BATCH_ROWS, read_rows
-from deltacli.operations.records import Listing, Row
+from deltacli.operations.records import Instant, Listing, Row
+from deltacli.units import is_text
 
 if TYPE_CHECKING:
     from deltacli.spark.session import SparkSettings
@@ -70,6 +71,8 @@ def plan_head(
     snapshot: TableVersion, request: HeadRequest, engine: str, options: Mapping[str, str]
 ) -> HeadPlan:
     """Decide who reads; files whose partition values rule them out are left alone."""
+    if request.where is not None and not (request.where.strip() and is_text(request.where)):
+        raise UsageError("--where is no condition", hint="write it as SQL: \"country = 'DE'\"")
     files = Files(snapshot, options)
     wanted = chosen_columns(files.schema, request.columns)
     try:
@@ -78,6 +81,11 @@ def plan_head(
         if engine == "local":
             raise UsageError(
                 f"this takes Spark: {error}", hint="leave --engine out, or use --engine spark"
+            ) from None
+        if not _has_spark():
+            raise StorageError(
+                f"this takes Spark, which is not installed: {error}",
+                hint="write a simpler condition, or pip install 'deltacli[spark]'",
             ) from None
         return HeadPlan(files, request, wanted, files.live(), None, "spark", str(error))
     if condition is None:
@@ -240,7 +248,7 @@ def shown(value: Any, kind: Any) -> Any:
         return Verbatim(format(value, "f"))
     if isinstance(value, datetime):
         text = value.replace(tzinfo=None).isoformat(timespec="microseconds")
-        return f"{text}Z" if value.tzinfo else text
+        return Instant(f"{text}Z") if value.tzinfo else text
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, bytes):

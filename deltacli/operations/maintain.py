@@ -15,6 +15,7 @@ from deltacli.operations.checkpoint import (
 )
 from deltacli.operations.cleanup import CleanupPlan, apply_cleanup, needs_classic, plan_cleanup
 from deltacli.operations.records import Document
+from deltacli.units import counted
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class MaintenancePlan:
     @property
     def warnings(self) -> tuple[str, ...]:
         own = (*self.checkpoint.warnings, *(self.cleanup.warnings if self.cleanup else ()))
-        if self.checkpoint.existing is None:
+        if self.checkpoint.writes:
             return own
         return (
             *own,
@@ -35,14 +36,14 @@ class MaintenancePlan:
     @property
     def changes_anything(self) -> bool:
         deletes = self.cleanup is not None and bool(self.cleanup.files)
-        return self.checkpoint.existing is None or deletes
+        return self.checkpoint.writes or deletes
 
     @property
     def question(self) -> str:
         deletes = len(self.cleanup.files) if self.cleanup else 0
-        if self.checkpoint.existing is not None:
-            return f"Delete {deletes} log files?"
-        more = f" and delete {deletes} log files" if deletes else ""
+        if not self.checkpoint.writes:
+            return f"Delete {counted(deletes, 'log file')}?"
+        more = f" and delete {counted(deletes, 'log file')}" if deletes else ""
         return self.checkpoint.question.removesuffix("?") + more + "?"
 
     def document(self) -> Document:
@@ -86,7 +87,7 @@ def plan_maintenance(
         engine,
         now_ms=checkpoint.now_ms,
         force=force,
-        upcoming=checkpoint.version if checkpoint.existing is None else None,
+        upcoming=checkpoint.version if checkpoint.writes else None,
     )
     return MaintenancePlan(checkpoint, plan)
 
@@ -98,7 +99,7 @@ def apply_maintenance(
 ) -> MaintenanceResult:
     """Write first; only behind a checkpoint that was read back anything is deleted (K-10)."""
     done: CheckpointResult | CheckpointPlan = plan.checkpoint
-    if plan.checkpoint.existing is None:
+    if plan.checkpoint.writes:
         done = apply_checkpoint(plan.checkpoint, engine())
     if plan.cleanup is not None and plan.cleanup.files:
         extra = None

@@ -20,7 +20,7 @@ from deltacli.delta.writable import check_writable
 from deltacli.errors import Conflict, CorruptLog, Refused
 from deltacli.operations.checkpoint import commit_and_checkpoint
 from deltacli.operations.records import Document, Listing, Report, Row
-from deltacli.units import human_size
+from deltacli.units import counted, human_size
 
 STATUS_FIELDS = (
     "location",
@@ -81,8 +81,9 @@ class Status:
         """Raise CorruptLog if it is not known of every file what it holds."""
         if self.unreadable:
             path, error = self.unreadable[0]
+            count = counted(len(self.unreadable), "file")
             raise CorruptLog(
-                f"{len(self.unreadable):,} files cannot be read, for instance {path}: {error}",
+                f"{count} cannot be read, for instance {path}: {error}",
                 hint="restore them first; nothing was changed",
                 location=self.snapshot.store.location,
             )
@@ -231,14 +232,14 @@ class RewritePlan:
 
     @property
     def question(self) -> str:
-        return f"Rewrite {len(self.status.files):,} files, {human_size(self.status.size)}?"
+        return f"Rewrite {counted(len(self.status.files), 'file')}, {human_size(self.status.size)}?"
 
-    def document(self, done: RewriteResult | None = None) -> Document:
+    def document(self, done: RewriteResult | None = None, *, is_dry_run: bool = True) -> Document:
         snapshot = self.status.snapshot
         values = {
             "location": snapshot.store.location,
             "version": done.committed.version if done else snapshot.version,
-            "dryRun": done is None,
+            "dryRun": is_dry_run and done is None,
             "numFilesRemoved": len(self.status.files),
             "numFilesAdded": done.num_added if done else None,
             "bytesRemoved": self.status.size,

@@ -27,7 +27,7 @@ from deltacli.paimon.table import (
     newest_id,
 )
 from deltacli.storage.proofs import prove_clock
-from deltacli.units import human_span, iso_time, ranges
+from deltacli.units import counted, human_span, iso_time, ranges
 
 EXPIRE_FIELDS = ("id", "path", "sizeInBytes", "timestamp", "timestampMs")
 # What a result has besides.
@@ -137,14 +137,14 @@ class Expired:
             reason = self.stopped.message
         elif count:
             path, error = self.failures[0]
-            reason = f"{count:,} files could not be deleted, for instance {path}: {error}"
+            reason = f"{counted(count, 'file')} could not be deleted, for instance {path}: {error}"
         else:
             return None
         if not self.deleted:
             hint = "check the permissions of the folder"
             return self.stopped or StorageError(reason, hint=hint, location=location)
         return PartlyDone(
-            f"{len(self.deleted):,} files were deleted, then: {reason}",
+            f"deleted {counted(len(self.deleted), 'file')}, then: {reason}",
             hint="run it again when the cause is mended",
             location=location,
         )

@@ -12,6 +12,12 @@ from deltacli.errors import UsageError
 Row = Mapping[str, Any]
 
 
+class Instant(str):
+    """A value of a table that is a point in time, in UTC; people may want another zone."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Many rows as Arrow string columns: `text` values are quoted in JSON, `json` ones are not.

@@ -32,7 +32,7 @@ from deltacli.operations.readable import Readable, readable_after
 from deltacli.operations.vacuum_request import INVENTORY, LITE, VacuumRequest
 from deltacli.storage import LogStore, Walked
 from deltacli.storage.proofs import SKEW_MS
-from deltacli.units import human_size, human_span, iso_time
+from deltacli.units import counted, human_size, human_span, iso_time
 
 CDC = "cdc"
 VECTOR = "dv"
@@ -87,8 +87,9 @@ class VacuumPlan:
     @property
     def question(self) -> str:
         share = ", more than half of the table," if self.is_large else ""
-        folders = f" and {len(self.found.folders)} folders" if self.found.folders else ""
-        return f"Delete {self.num_files:,} files{folders}, {human_size(self.size)}{share} for good?"
+        folders = f" and {counted(len(self.found.folders), 'folder')}" if self.found.folders else ""
+        files = counted(self.num_files, "file")
+        return f"Delete {files}{folders}, {human_size(self.size)}{share} for good?"
 
     def batches(self, rows: int) -> Iterator[tuple[list[str], list[int]]]:
         """The files to be deleted with their sizes, some at a time."""

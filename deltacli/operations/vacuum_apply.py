@@ -34,6 +34,7 @@ from deltacli.operations.checkpoint import commit_and_checkpoint
 from deltacli.operations.vacuum import VacuumPlan
 from deltacli.storage import LogStore
 from deltacli.storage.proofs import prove_clock, prove_put_if_absent
+from deltacli.units import counted
 
 _BATCH = 1000
 # A listing of the log costs about as much as a batch of deletions on a local disk.
@@ -187,7 +188,7 @@ def _check_afterwards(plan: VacuumPlan, watch: _Watch, done: Deletion) -> None:
     lost = pc.filter(plan.found.names, pc.is_in(plan.found.names, value_set=path_array(came_back)))
     if len(lost):
         raise PartlyDone(
-            f"another writer brought back {len(lost):,} files while they were being deleted, for "
+            f"another writer brought back {counted(len(lost), 'file')} during the deletion, for "
             f"instance {texts_of(lost)[0]}",
             hint="undo that commit: those versions of the table cannot be read",
             location=plan.store.location,

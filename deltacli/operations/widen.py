@@ -17,6 +17,7 @@ from deltacli.delta.checkpoint import metadata_action, protocol_body
 from deltacli.delta.column_paths import Place, Tree, fields_of, find_leaf, leaf_at, schema_tree
 from deltacli.delta.commit import Change, Committed, Moment
 from deltacli.delta.engine import Engine
+from deltacli.delta.feature_use import features_in_use
 from deltacli.delta.features import with_features
 from deltacli.delta.schema import DEFAULT, parse_schema
 from deltacli.delta.snapshot import Snapshot, load_snapshot
@@ -35,6 +36,11 @@ from deltacli.operations.records import Document
 from deltacli.operations.widen_checks import check_change, check_matrix
 
 _ATTEMPTS = 5
+# Features that only tell writers what to do from now on.
+_FOR_WRITERS = {
+    "appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns",
+    "identityColumns", "allowColumnDefaults",
+}  # fmt: skip
 _PLAIN_DEFAULT = re.compile(r"null|-?\d+(\.\d+)?", re.IGNORECASE)
 FIELDS = (
     "location",
@@ -289,8 +295,31 @@ def _enabled(
         for key in same:
             del configuration[key]
         configuration[PROPERTY] = "true"
-    protocol = with_features(snapshot.protocol, missing) if missing else snapshot.protocol
-    return configuration, protocol
+    if missing:
+        missing |= _listed_from_now_on(snapshot)
+        return configuration, with_features(snapshot.protocol, missing)
+    return configuration, snapshot.protocol
+
+
+def _listed_from_now_on(snapshot: Snapshot) -> set[str]:
+    """Features that the metadata uses, and that the versions of an old protocol do not imply.
+
+    A protocol that lists its features has to list them, or Delta Spark opens the table no more.
+    """
+    if snapshot.protocol.min_writer_version >= 7:
+        return set()
+    metadata = snapshot.metadata
+    found = set()
+    for what, feature in features_in_use(
+        snapshot.protocol, metadata.configuration, snapshot.schema
+    ):
+        if feature not in _FOR_WRITERS:
+            raise Refused(
+                f"{what} is in the metadata, but the protocol has no feature {feature}",
+                hint="the table contradicts itself; add the feature with an engine first",
+            )
+        found.add(feature)
+    return found
 
 
 # -- what else it means ----------------------------------------------------------------------
@@ -308,6 +337,9 @@ def _warnings(plan: WidenPlan, tree: Tree) -> Iterator[str]:
             "typeWidening can neither read nor write the table any more, among them Delta Lake "
             "before 4.0, and every reader without table features"
         )
+        implied = set(with_features(before, ()).writer_features or ())
+        if more := set(after.writer_features or ()) - implied - {STABLE, PREVIEW, "timestampNtz"}:
+            yield f"what the metadata uses is listed from now on: {', '.join(sorted(more))}"
     if not plan.changes_anything:
         return
     yield "writers that are at work now will fail with a metadata change, also appending ones"

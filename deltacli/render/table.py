@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from itertools import islice
 from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from deltacli.delta import json_text
 from deltacli.delta.json_text import Verbatim
 from deltacli.errors import UsageError
-from deltacli.operations.records import Document, Listing, Row, plain_rows
-from deltacli.units import escaped, human_age, human_size, iso_time, parse_instant
+from deltacli.operations.records import Document, Instant, Listing, Row, plain_rows
+from deltacli.units import counted, escaped, human_age, human_size, iso_time, parse_instant
 
 _ROWS_A_TABLE = 1000
 # Nobody reads more from a screen, and it would take its time.
@@ -36,6 +38,7 @@ _SIZES = {
     "logSizeInBytes",
     "bytesAdded",
     "bytesRemoved",
+    "narrowBytes",
 }
 _TIMES = {
     "timestamp",
@@ -98,7 +101,7 @@ def show_document(document: Document, people: People) -> None:
         people.console.print()
         people.console.print(Text("schema", style="bold"))
         for line in document.tree:
-            people.console.print(Text("  " + _printable(line)))
+            people.console.print(Padding.indent(Text(escaped(line)), 2))
 
 
 def show_listing(listing: Listing, fields: Sequence[str] | None, people: People) -> None:
@@ -165,7 +168,7 @@ def _columns(
             # A table's own columns mean what they mean, whatever they are called.
             is_number = all(isinstance(one, int | float | Verbatim | None) for one in values)
             is_whole = not any(isinstance(one, str | list | dict) for one in values)
-            cells = [_data_text(one) for one in values]
+            cells = [_data_text(one, people) for one in values]
             found.append(_Column(escaped(name), cells, is_number, is_whole, False, True))
             continue
         found.append(
@@ -181,9 +184,13 @@ def _columns(
     return found
 
 
-def _data_text(value: Any) -> Text:
+def _data_text(value: Any, people: People) -> Text:
     if value is None:
         return Text("null", style="dim")
+    if isinstance(value, Instant) and people.zone is not UTC:
+        with contextlib.suppress(OverflowError):  # a year that only the other zone has
+            here = datetime.fromisoformat(value).astimezone(people.zone)
+            return Text(here.isoformat(timespec="microseconds"))
     if isinstance(value, str):
         return Text(escaped(value))
     return Text(escaped(json_text.dump(value).decode()))
@@ -276,7 +283,7 @@ def _value_text(name: str, value: Any, people: People, *, short: bool = False) -
         return Text(_printable(separator.join(parts)))
     if isinstance(value, list):
         separator = ", " if all(isinstance(one, str) for one in value) else "\n"
-        items = [_inline(one) for one in islice(value, _MOST_ITEMS)]
+        items = [_item(one, people) for one in islice(value, _MOST_ITEMS)]
         if len(value) > _MOST_ITEMS:
             items.append(f"… and {len(value) - _MOST_ITEMS:,} more (-o json shows all)")
         return Text(_printable(separator.join(items)))
@@ -290,6 +297,16 @@ def _nested(name: str, value: Any, people: People) -> str:
     if type(value) in (int, bool):
         return _value_text(name, value, people, short=True).plain
     return _inline(value)
+
+
+def _item(value: Any, people: People) -> str:
+    """One of several; what has a few plain properties is told by them."""
+    is_plain = isinstance(value, Mapping) and not any(
+        isinstance(one, Mapping | list) for one in value.values()
+    )
+    if not is_plain or _has_form(value):
+        return _inline(value)
+    return ", ".join(f"{key} = {_nested(key, one, people)}" for key, one in value.items())
 
 
 # What is longer counts nothing.
@@ -318,7 +335,7 @@ def _is_sum(value: Any) -> bool:
 def _sums(sums: Mapping[str, Mapping[str, int]]) -> str:
     """Files and bytes by something; the largest of them, where there are many."""
     lines = [
-        f"{name or '(none)'}: {one['files']:,} files, {human_size(one['bytes'])}"
+        f"{name or '(none)'}: {counted(one['files'], 'file')}, {human_size(one['bytes'])}"
         for name, one in islice(sums.items(), _MOST_SUMS)
     ]
     if len(sums) > _MOST_SUMS:
@@ -338,17 +355,31 @@ def _time_text(value: str, people: People, *, short: bool) -> Text:
     return Text.assemble(shown, (f"  {human_age(stamp, people.now_ms)}", "dim"))
 
 
+_FORMS = (
+    {"from", "to"},
+    {"column", "fieldPath", "fromType", "toType"},
+    {"column", "loss"},
+    {"path", "sizeInBytes"},
+)
+
+
+def _has_form(value: Mapping[str, Any]) -> bool:
+    return value.keys() in _FORMS
+
+
 def _inline(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, Mapping) and value.keys() == {"from", "to"}:
+    if not isinstance(value, Mapping) or not _has_form(value):
+        return json_text.dump(value).decode()
+    if "from" in value:
         return f"{_inline(value['from'])} -> {_inline(value['to'])}"
-    if isinstance(value, Mapping) and value.keys() == {"column", "fieldPath", "fromType", "toType"}:
+    if "path" in value:
+        return f"{value['path']}, {human_size(value['sizeInBytes'])}"
+    if "fieldPath" in value:
         path = ".".join(one for one in (value["column"], value["fieldPath"]) if one)
         return f"{path}: {value['fromType']} -> {value['toType']}"
-    if isinstance(value, Mapping) and value.keys() == {"column", "loss"}:
-        return f"{value['column']}: {value['loss']}" if value["column"] else str(value["loss"])
-    return json_text.dump(value).decode()
+    return f"{value['column']}: {value['loss']}" if value["column"] else str(value["loss"])
 
 
 def _printable(text: str) -> str:

@@ -204,6 +204,7 @@ class LocalStore:
     def put_if_absent(self, path: str, content: bytes) -> None:
         target = self._path(path)
         with _explained(target), self._temporary(path, content) as temporary:
+            _forget_checksum(target)
             try:
                 # A hard link fails if the name exists, and shows the whole file at once.
                 os.link(temporary, target)
@@ -216,6 +217,7 @@ class LocalStore:
     def put(self, path: str, content: bytes) -> None:
         target = self._path(path)
         with _explained(target), self._temporary(path, content) as temporary:
+            _forget_checksum(target)
             os.replace(temporary, target)
             _sync_folder(target)
 
@@ -231,6 +233,7 @@ class LocalStore:
         target = self._path(path)
         with _explained(target):
             _sync(source)
+            _forget_checksum(target)
             os.replace(source, target)
             _sync_folder(target)
 
@@ -287,6 +290,13 @@ class LocalStore:
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
+
+
+def _forget_checksum(target: str) -> None:
+    """Delete what Hadoop wrote beside the last file of this name; it would fail to read the new."""
+    folder, name = os.path.split(target)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, f".{name}.crc"))
 
 
 _FILES_AT_ONCE = 50_000

@@ -283,7 +283,7 @@ def test_a_plan_that_does_not_hold_any_more_ends(
     failure = done.failure("x")
     assert failure is not None
     assert failure.exit_code == 8
-    assert failure.message.startswith("1 files were deleted, then: ")
+    assert failure.message.startswith("deleted 1 file, then: ")
 
 
 @pytest.mark.parametrize(

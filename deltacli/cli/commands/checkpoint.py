@@ -96,10 +96,11 @@ def checkpoint(
         force=force,
     )
     session.warn([*snapshot.warnings, *plan.warnings])
-    if dry_run or not plan.changes_anything:
+    if dry_run:
         session.show(plan.document())
-        return
-    if session.confirm(plan.document(), plan.question, yes=yes):
+    elif not plan.changes_anything:
+        session.show_done(plan.document())
+    elif session.confirm(plan.document(), plan.question, yes=yes):
         result = apply_maintenance(plan, session.engine, session.progress)
         session.show_done(result.document())
         session.warn(result.warnings)

@@ -106,6 +106,8 @@ def _convert(
 
     store, version = session.open(table)
     if is_paimon_table(store):
+        if allows_catalog:
+            raise UsageError("--allow-catalog-managed is about a Delta table", hint="leave it out")
         if version is not None:
             raise version_in_name(table)
         listing = list_schemas(open_branch(store, branch))

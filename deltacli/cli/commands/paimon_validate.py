@@ -81,8 +81,8 @@ def paimon_validate(
     from deltacli.storage.patterns import PAIMON
 
     session = Session(options)
-    ignored = rule_ids(ignore) + ((_MAP_KEYS,) if allow_nullable_map_keys else ())
-    rules = BOOK.chosen(Level.LOG, rule_ids(select), ignored)
+    ignored = rule_ids("--ignore", ignore) + ((_MAP_KEYS,) if allow_nullable_map_keys else ())
+    rules = BOOK.chosen(Level.LOG, rule_ids("--select", select), ignored)
     check_finding_fields(session)
     session.check_places(None)
 

@@ -25,7 +25,7 @@ from deltacli.cli.options import (
 from deltacli.cli.session import Session
 from deltacli.delta.paths import HIDDEN_LETTERS, HIDDEN_WORDS
 from deltacli.errors import DeltaCliError, Interrupted, PartlyDone, Refused, UsageError
-from deltacli.units import without_secrets
+from deltacli.units import counted, without_secrets
 
 if TYPE_CHECKING:
     from deltacli.operations.inventory import InventoryRow
@@ -260,7 +260,7 @@ def _vacuum_all(
                 raise stopped
             if failed := report.document.values.get("failures"):
                 raise PartlyDone(
-                    f"{len(failed):,} files could not be deleted, for instance "
+                    f"{counted(len(failed), 'file')} could not be deleted, for instance "
                     f"{failed[0]['path']}: {failed[0]['error']}",
                     hint="run it again when the cause is mended",
                     location=run.location,

@@ -9,6 +9,7 @@ import typer
 
 from deltacli.cli.engines import EngineWish
 from deltacli.cli.findings import (
+    CI_FORMATS,
     BaselineOpt,
     FailOn,
     FailOnOpt,
@@ -128,10 +129,14 @@ def validate(
     wish = EngineWish.of(engine, spark_master, spark_conf)
     session = Session(options, wish)
     depth = Level.named("data" if list_rules and level is LevelChoice.LOG else level.value)
-    rules = BOOK.chosen(depth, rule_ids(select), rule_ids(ignore))
+    rules = BOOK.chosen(depth, rule_ids("--select", select), rule_ids("--ignore", ignore))
     if explain is not None or list_rules:
         if tables or (explain is not None and list_rules):
             raise UsageError("--explain and --list-rules take no table", hint="leave TABLE out")
+        if options.output in CI_FORMATS:
+            raise UsageError(
+                f"{options.output.value} is for findings", hint="use json, jsonl, csv or table here"
+            )
         from deltacli.operations.validation import rule_document, rule_listing
 
         if explain is not None:

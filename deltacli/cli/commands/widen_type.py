@@ -19,6 +19,7 @@ from deltacli.cli.options import (
 )
 from deltacli.cli.session import Session
 from deltacli.errors import PartlyDone, UsageError
+from deltacli.units import counted
 
 if TYPE_CHECKING:
     from deltacli.delta.snapshot import Snapshot
@@ -92,7 +93,13 @@ def widen_type(
             "nothing is to be changed",
             hint="name a column and its type, or --enable, --status, --rewrite, --drop-feature",
         )
-    snapshot = session.snapshot(table)
+    store, own = session.open(table)
+    if own is not None and not status:
+        raise UsageError(
+            "only the newest version can be changed",
+            hint="leave the version out of the table's name",
+        )
+    snapshot = session.load(store, own)
     session.warn(snapshot.warnings)
     if not chosen:
         _widen(session, snapshot, wishes, enable=enable, dry_run=dry_run, yes=yes)
@@ -140,8 +147,10 @@ def _widen(
 
     plan = plan_widen(snapshot, wishes, enable=enable)
     session.warn(plan.warnings)
-    if dry_run or not plan.changes_anything:
-        session.show(plan.document(is_dry_run=dry_run))
+    if dry_run:
+        session.show(plan.document(is_dry_run=True))
+    elif not plan.changes_anything:
+        session.show_done(plan.document(is_dry_run=False))
     elif session.confirm(plan.document(), plan.question, yes=yes):
         plan, committed = apply_widen(plan, wishes, session.engine, enable=enable)
         session.show_done(plan.document(committed))
@@ -154,8 +163,9 @@ def _status(session: Session, found: Status) -> None:
         session.note("no file is narrower than the table")
     if found.unreadable:
         path, error = found.unreadable[0]
+        count = counted(len(found.unreadable), "file")
         raise PartlyDone(
-            f"{len(found.unreadable):,} files cannot be read, for instance {path}: {error}",
+            f"{count} cannot be read, for instance {path}: {error}",
             hint="what they hold is not known; restore them",
             location=found.snapshot.store.location,
         )
@@ -165,8 +175,10 @@ def _rewrite(session: Session, found: Status, *, dry_run: bool, yes: bool) -> No
     from deltacli.operations.narrow import apply_rewrite, plan_rewrite
 
     plan = plan_rewrite(found)
-    if dry_run or not plan.changes_anything:
+    if dry_run:
         session.show(plan.document())
+    elif not plan.changes_anything:
+        session.show_done(plan.document(is_dry_run=False))
     elif session.confirm(plan.document(), plan.question, yes=yes):
         with session.progress:
             done = apply_rewrite(plan, session.engine, session.storage_options)
@@ -188,7 +200,7 @@ def _drop(session: Session, found: Status, *, dry_run: bool, yes: bool) -> None:
         if not session.confirm(plan.document(), plan.question, yes=yes):
             return
         version, warnings = apply_drop(plan, session.engine)
-    session.show_done(plan.document(version, warnings))
+    session.show_done(plan.document(version, warnings, is_dry_run=False))
     session.warn(warnings)
     if not plan.drops:
         upto = found.snapshot.version if plan.removes_changes else plan.needed_by

@@ -11,6 +11,7 @@ from deltacli.delta.actions import BadAction
 from deltacli.delta.history import COPIED, looks_copied
 from deltacli.delta.paths import LOG, Kind, commit_path
 from deltacli.delta.replay import FileKey, key_of
+from deltacli.units import counted
 from deltacli.validate.commits import Body, Commit, Line
 from deltacli.validate.log_files import DAY_MS, Compaction, LogFolder
 
@@ -269,7 +270,7 @@ def expired_commits_are_cleaned_up(log: LogFolder) -> Iterator[Finding]:
     ]
     if old:
         yield Finding(
-            f"{len(old):,} commits are older than twice the log's retention",
+            f"{counted(len(old), 'commit')} older than twice the log's retention",
             file=commit_path(old[0]),
             version=old[0],
         )

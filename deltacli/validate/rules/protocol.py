@@ -5,34 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.checking.model import ERROR, INFO, WARNING, Finding, rule
+from deltacli.delta.feature_use import CONSTRAINTS, FIELD_FEATURES, PROPERTY_FEATURES
 from deltacli.delta.features import BY_NAME, TYPE_FEATURES, Support
 from deltacli.delta.paths import Kind
 from deltacli.delta.properties import PROPERTIES
-from deltacli.delta.schema import DEFAULT, Array, DataType, Map, Primitive, Struct
+from deltacli.delta.schema import Array, DataType, Map, Primitive, Struct
 from deltacli.validate.adds import Adds
 from deltacli.validate.checkpoints import Reading
 from deltacli.validate.commits import Commit
 from deltacli.validate.definition import Definition, dotted
 
-# A property that is true needs a feature; the last ones any of several.
-_NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("delta.appendOnly", ("appendOnly",)),
-    ("delta.enableChangeDataFeed", ("changeDataFeed",)),
-    ("delta.enableDeletionVectors", ("deletionVectors",)),
-    ("delta.enableRowTracking", ("rowTracking",)),
-    ("delta.enableInCommitTimestamps", ("inCommitTimestamp",)),
-    ("delta.enableTypeWidening", ("typeWidening", "typeWidening-preview")),
-    ("delta.enableIcebergCompatV1", ("icebergCompatV1",)),
-    ("delta.enableIcebergCompatV2", ("icebergCompatV2",)),
-    ("delta.enableIcebergCompatV3", ("icebergCompatV3",)),
-    ("delta.enableVariantShredding", ("variantShredding", "variantShredding-preview")),
-)
-_FIELD_FEATURES = {
-    "delta.generationExpression": "generatedColumns",
-    "delta.invariants": "invariants",
-    "delta.identity.start": "identityColumns",
-    DEFAULT: "allowColumnDefaults",
-}
 _ALIASES = {"variantType-preview": "variantType", "typeWidening-preview": "typeWidening"}
 # Properties that engines of one vendor use, and that mean nothing to others.
 _FOREIGN_PROPERTIES = (
@@ -185,7 +167,7 @@ def properties_have_their_features(definition: Definition) -> Iterator[Finding]:
     """
     if definition.protocol is None:
         return
-    for key, names in _NEEDS:
+    for key, names in PROPERTY_FEATURES:
         if definition.is_on(key) and not definition.features & set(names):
             yield Finding(
                 f"{key} is true without the feature {names[0]}",
@@ -194,16 +176,14 @@ def properties_have_their_features(definition: Definition) -> Iterator[Finding]:
     # With older protocols such columns are plain ones, for all that read them.
     for path, one in definition.fields() if definition.protocol.min_writer_version >= 7 else ():
         metadata = one.get("metadata") or {}
-        for name, feature in _FIELD_FEATURES.items():
+        for name, feature in FIELD_FEATURES.items():
             if name in metadata and feature not in definition.features:
                 yield Finding(
                     f"{dotted(path)} has {name} without the feature {feature}",
                     line=definition.lines.get("metaData"),
                 )
     for key in definition.configuration:
-        if key.lower().startswith("delta.constraints.") and (
-            "checkConstraints" not in definition.features
-        ):
+        if key.lower().startswith(CONSTRAINTS) and ("checkConstraints" not in definition.features):
             yield Finding(
                 f"{key} is set without the feature checkConstraints",
                 line=definition.lines.get("metaData"),
