@@ -65,7 +65,12 @@ def reference(tree: Sequence[Command]) -> str:
         own = [one for one in command.parameters if one.panel != "Common options"]
         lines += _table(own)
         if command is tree[0]:
-            lines += ["### Common options", "", "They stand on every command.", ""]
+            lines += [
+                "### Common options",
+                "",
+                "They stand on every command that has a use for them.",
+                "",
+            ]
             lines += _table([one for one in command.options if one.panel == "Common options"])
     lines += ["## Exit codes", "", "| code | meaning |", "| --- | --- |"]
     lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES]
@@ -145,7 +150,7 @@ def man_page(tree: Sequence[Command]) -> str:
         for one in command.parameters:
             if one.panel != "Common options":
                 lines += _man_parameter(one)
-    lines += [".SH COMMON OPTIONS", "They stand on every command."]
+    lines += [".SH COMMON OPTIONS", "They stand on every command that has a use for them."]
     for one in tree[0].options:
         if one.panel == "Common options":
             lines += _man_parameter(one)

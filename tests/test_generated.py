@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.storage.local import LocalStore
+from tests.builder import TableBuilder, add, domain, remove, txn
 from tests.conftest import ROOT
 from tests.terminal import start_on_terminal
 
@@ -199,6 +201,42 @@ def test_every_field_is_explained() -> None:
         told = json.loads(run(sys.executable, "-m", "deltacli", "paimon", *command, *JSON))
         for name in told[0] if isinstance(told, list) else told:
             assert f"`{name}`" in text, name
+
+
+def test_lines_on_a_pipe_have_the_columns_that_are_told(tmp_path: Path) -> None:
+    from deltacli.operations import narrow, share_client, share_recipients
+
+    text = (ROOT / "docs/output.md").read_text().partition("## Lines on a pipe")[2]
+    told = {
+        command: re.findall(r"`(\w+)`", columns.partition(";")[0])
+        for command, columns in re.findall(r"^\| `([^`]+)` \| (.*) \|$", text, re.MULTILINE)
+    }
+    table = TableBuilder(LocalStore(str(tmp_path)))
+    table.start(add("a"), txn("app", 7), domain("own"))
+    table.commit(remove("a"), add("b"), add("b"))
+    (tmp_path / "left").touch()
+    os.utime(tmp_path / "left", (1e9, 1e9))
+    for command in (
+        "history", "snapshot --files", "snapshot --tombstones", "snapshot --partitions",
+        "snapshot --transactions", "snapshot --domains", "snapshot --schema", "vacuum --dry-run",
+        "validate", "validate --list-rules", "paimon list", "paimon diff",
+    ):  # fmt: skip
+        where: tuple[object, ...] = () if "--list-rules" in command else (tmp_path,)
+        if command.startswith("paimon"):
+            where = ("examples/customers", *(("1", "3") if command.endswith("diff") else ()))
+        words = (*command.split(), *where, "-q")
+        plain, chosen = (
+            subprocess.run(
+                [sys.executable, "-m", "deltacli", *map(str, words), *fields],
+                capture_output=True, text=True, cwd=ROOT, check=False,
+            ).stdout
+            for fields in ((), ("--fields", ",".join(told[command])))
+        )  # fmt: skip
+        assert plain == chosen != "", command
+    assert told["widen-type --status"] == list(narrow.FILE_FIELDS)
+    assert told["share recipient list"] == list(share_recipients.RECIPIENT_FIELDS)
+    assert told["share shares"] == list(share_client.SHARE_FIELDS)
+    assert told["share schemas"] == list(share_client.SCHEMA_FIELDS)
 
 
 JSON = ("-q", "-o", "json")

@@ -90,7 +90,7 @@ def _run_command(arguments: list[str]) -> int:
         print(error.format_message())
         return 2
     except ClickException as error:
-        raise _usage_error(error) from error
+        raise _usage_error(error, _rearranged(arguments)) from error
     except Exit as error:
         return int(error.exit_code)
     except (Abort, EOFError):
@@ -119,9 +119,21 @@ def _rearranged(arguments: list[str]) -> list[str]:
 _VALUE_OPTIONS = ("-o", "--output", "--output-file", "--fields", "--tz", "--storage-option")
 
 
-def _usage_error(error: Any) -> UsageError:
+def _command_in(arguments: list[str]) -> str:
+    """The program with the command that a line names; the parser does not always tell."""
+    from deltacli.cli.registry import BY_NAME, GROUP_BY_NAME
+
+    words: list[str] = []
+    for one in arguments:
+        if " ".join((*words, one)) not in (*BY_NAME, *GROUP_BY_NAME):
+            break
+        words.append(one)
+    return " ".join(("deltacli", *words))
+
+
+def _usage_error(error: Any, arguments: list[str]) -> UsageError:
     context = getattr(error, "ctx", None)
-    where = context.command_path if context else "deltacli"
+    where = context.command_path if context else _command_in(arguments)
     # As our own messages are written.
     message = " ".join(error.format_message().split()).removesuffix(".")
     message = message[:1].lower() + message[1:]

@@ -352,7 +352,13 @@ class Session:
         self._progress.clear()
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
-        answer = sys.stdin.readline().strip().lower() in ("y", "yes")
+        line = ""
+        try:
+            line = sys.stdin.readline()
+        finally:
+            if not line.endswith("\n"):
+                sys.stderr.write("\n")
+        answer = line.strip().lower() in ("y", "yes")
         if not answer:
             self.note("nothing was changed")
         return answer

@@ -72,14 +72,19 @@ def partition_value(text: str | None, data_type: DataType) -> Any:
             return datetime.fromisoformat(text)
         if name == "binary":
             return text.encode("utf-8")
-    except (ValueError, KeyError, InvalidOperation) as error:
+    except KeyError:
+        raise ValueError(f"{text!r} is not a {name}") from None
+    except ValueError as error:
         raise ValueError(f"{text!r} is not a {name}: {error}") from None
     return text
 
 
 def _decimal(text: str) -> Decimal:
     """A number that any decimal type can hold; Arrow does not survive others."""
-    number = Decimal(text)
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise ValueError("no number") from None
     if not number.is_finite() or abs(number.adjusted()) > 76 or len(number.as_tuple().digits) > 76:
         raise ValueError("out of range")
     return number

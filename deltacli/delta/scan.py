@@ -168,7 +168,10 @@ class Files:
                 for name in physical
             }
         except ValueError as error:
-            raise CorruptLog(f"a partition value cannot be read: {error}") from None
+            raise CorruptLog(
+                f"a partition value cannot be read: {error}",
+                hint="`deltacli validate TABLE` shows all that is wrong",
+            ) from None
 
 
 def chosen_columns(schema: Struct, names: Sequence[str] | None) -> Struct:

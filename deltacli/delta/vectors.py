@@ -61,8 +61,10 @@ def vector_path(descriptor: Mapping[str, Any]) -> str | None:
         return None
     if kind == "p":
         return text
-    if kind != "u" or len(text) < 20:
+    if kind != "u":
         raise ValueError(f"unknown deletion vector storage {kind!r}")
+    if len(text) < 20:
+        raise ValueError(f"{text!r} is too short to name a deletion vector's file")
     # An optional random prefix stands before the 20 characters of the UUID.
     from uuid import UUID
 

@@ -64,17 +64,24 @@ def _file_rows(
                     for field in wanted.fields
                 ]
     except (pa.ArrowException, FileNotFoundError, FileMissing, *_MISFITS) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CorruptLog(
-            f"the data file {one.path or one.location} cannot be read: {reason}",
-            hint="restore the file, or read a version without it",
-            location=one.location,
-        ) from error
+        raise _broken(one, error) from error
     except OSError as error:
+        if error.errno is None:
+            # Arrow's own, of bytes that are no Parquet.
+            raise _broken(one, error) from error
         raise StorageError(
             f"the data file {one.path or one.location} cannot be reached: {error}",
             location=one.location,
         ) from error
+
+
+def _broken(one: ScanFile, error: Exception) -> CorruptLog:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return CorruptLog(
+        f"the data file {one.path or one.location} cannot be read: {reason}",
+        hint="restore the file, or read a version without it",
+        location=one.location,
+    )
 
 
 def open_data_file(store: DataStore, path: str) -> Any:

@@ -21,11 +21,12 @@ from deltacli.delta.checkpoint import (
 )
 from deltacli.delta.commit import Change, Committed, commit
 from deltacli.delta.engine import CheckpointContent, Engine, Totals, Want, WrittenFile
-from deltacli.delta.paths import Kind
+from deltacli.delta.hint import BadHint, parse_hint
+from deltacli.delta.paths import LAST_CHECKPOINT, Kind
 from deltacli.delta.segment import Checkpoint
 from deltacli.delta.snapshot import Snapshot, load_snapshot
 from deltacli.delta.writable import check_writable
-from deltacli.errors import Refused, UnreadableCheckpoint
+from deltacli.errors import FileMissing, Refused, StorageError, UnreadableCheckpoint
 from deltacli.operations.checksums import check_against_checksum
 from deltacli.operations.records import Document
 from deltacli.storage import LogStore
@@ -44,7 +45,10 @@ _STATS = {
 
 @dataclass(frozen=True)
 class CheckpointPlan:
-    """A checkpoint to be written, or the one that is there already, which is left alone."""
+    """A checkpoint to be written, or the one that is there already, which is left alone.
+
+    `moves_hint` says that `_last_checkpoint` does not lead readers to that one.
+    """
 
     snapshot: Snapshot
     kind: str
@@ -54,6 +58,8 @@ class CheckpointPlan:
     totals: Totals
     existing: Checkpoint | None = None
     force: bool = False
+    moves_hint: bool = False
+    hint_moved: bool = False
     warnings: tuple[str, ...] = ()
 
     @property
@@ -65,7 +71,13 @@ class CheckpointPlan:
         return self.snapshot.version
 
     @property
+    def changes_anything(self) -> bool:
+        return self.writes or self.moves_hint
+
+    @property
     def question(self) -> str:
+        if not self.writes:
+            return f"Let _last_checkpoint name version {self.version}?"
         return f"Write a {self.kind} checkpoint of version {self.version}?"
 
     def document(self) -> Document:
@@ -73,7 +85,8 @@ class CheckpointPlan:
             {"path": file.path, "sizeInBytes": file.size}
             for file in (self.existing.files if self.existing and not self.writes else ())
         ]
-        return _document(self, files, self.totals.tombstones, written=False)
+        actions = self.totals.tombstones
+        return _document(self, files, actions, written=False, hinted=self.hint_moved)
 
 
 @dataclass(frozen=True)
@@ -154,7 +167,10 @@ def plan_checkpoint(
     if existing is not None and not force:
         names = {Kind.UUID_CHECKPOINT: "v2", Kind.MULTIPART_CHECKPOINT: "multi-part"}
         chosen = names.get(existing.kind, "classic")
-        return CheckpointPlan(snapshot, chosen, as_json, as_struct, now_ms, totals, existing)
+        moves = _hint_is_behind(snapshot, existing)
+        return CheckpointPlan(
+            snapshot, chosen, as_json, as_struct, now_ms, totals, existing, moves_hint=moves
+        )
     if version not in snapshot.listing.commits:
         raise Refused(
             f"commit {version} is missing: a checkpoint must follow its commit",
@@ -164,7 +180,15 @@ def plan_checkpoint(
         raise Refused("the metadata has no schema", hint="such a checkpoint would break readers")
     check_against_checksum(snapshot, totals, "a checkpoint would make one of them permanent")
     return CheckpointPlan(
-        snapshot, chosen, as_json, as_struct, now_ms, totals, existing, force, tuple(warnings)
+        snapshot,
+        chosen,
+        as_json,
+        as_struct,
+        now_ms,
+        totals,
+        existing,
+        force,
+        warnings=tuple(warnings),
     )
 
 
@@ -188,6 +212,35 @@ def _stats_of(snapshot: Snapshot, stats: str) -> tuple[bool, bool]:
             snapshot.setting("delta.checkpoint.writeStatsAsStruct"),
         )
     return stats in ("json", "both"), stats in ("struct", "both")
+
+
+def _hint_is_behind(snapshot: Snapshot, newest: Checkpoint) -> bool:
+    """Whether the hint does not name the newest checkpoint, as after a writer that died."""
+    if any(one.version > newest.version for one in snapshot.whole_listing.checkpoints):
+        return False
+    try:
+        return parse_hint(snapshot.store.read(LAST_CHECKPOINT)).version < newest.version
+    except (FileMissing, BadHint):
+        return True
+    except StorageError:
+        return False
+
+
+def point_to_existing(plan: CheckpointPlan) -> CheckpointPlan:
+    """Let the hint name the checkpoint that is there; how many rows it has is not known."""
+    assert plan.existing is not None
+    files = plan.existing.files
+    body: dict[str, Any] = {
+        "version": plan.version,
+        "size": -1,
+        "sizeInBytes": sum(one.size for one in files),
+    }
+    if plan.existing.kind is Kind.MULTIPART_CHECKPOINT:
+        body["parts"] = len(files)
+    elif plan.existing.kind is Kind.UUID_CHECKPOINT:
+        body["v2Checkpoint"] = _shortcut(plan.snapshot.store, files[0].path, files[0].size)
+    moved = move_hint_forward(plan.snapshot.store, body)
+    return replace(plan, moves_hint=False, hint_moved=moved)
 
 
 def apply_checkpoint(plan: CheckpointPlan, engine: Engine) -> CheckpointResult:
@@ -249,11 +302,7 @@ def _apply_v2(plan: CheckpointPlan, engine: Engine, content: CheckpointContent) 
     )
     actions = len(lines) + sum(one.rows for one in sidecars)
     total = size + sum(one.size for one in sidecars)
-    shortcut: dict[str, Any] = {
-        "path": main.rsplit("/", 1)[-1],
-        "sizeInBytes": size,
-        "modificationTime": _modified_ms(store, main),
-    }
+    shortcut = _shortcut(store, main, size)
     if len(own) <= _MOST_IN_HINT:
         shortcut["nonFileActions"] = own
     if len(named) <= _MOST_IN_HINT:
@@ -262,14 +311,16 @@ def _apply_v2(plan: CheckpointPlan, engine: Engine, content: CheckpointContent) 
     return _hint(plan, engine.name, files, actions, total, adds, {"v2Checkpoint": shortcut})
 
 
-def _sidecar_line(store: LogStore, path: str, written: WrittenFile) -> dict[str, Any]:
+def _shortcut(store: LogStore, path: str, size: int) -> dict[str, Any]:
     return {
-        "sidecar": {
-            "path": path.rsplit("/", 1)[-1],
-            "sizeInBytes": written.size,
-            "modificationTime": _modified_ms(store, path),
-        }
+        "path": path.rsplit("/", 1)[-1],
+        "sizeInBytes": size,
+        "modificationTime": _modified_ms(store, path),
     }
+
+
+def _sidecar_line(store: LogStore, path: str, written: WrittenFile) -> dict[str, Any]:
+    return {"sidecar": _shortcut(store, path, written.size)}
 
 
 def _modified_ms(store: LogStore, path: str) -> int:

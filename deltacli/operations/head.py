@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -225,6 +226,15 @@ def rows_of(batches: Iterator[Any]) -> Iterator[Row]:
             }
 
 
+def _as_short(value: float) -> float:
+    """The double whose text is the shortest that means this 32-bit value."""
+    for digits in range(6, 9):
+        short = float(f"{value:.{digits}g}")
+        if struct.unpack("f", struct.pack("f", short))[0] == value:
+            return short
+    return float(f"{value:.9g}")
+
+
 def _values(column: Any) -> list[Any]:
     """A column as Python values, or as texts where Python has no such dates or characters."""
     try:
@@ -242,7 +252,7 @@ def shown(value: Any, kind: Any) -> Any:
         return value
     if isinstance(value, float):
         if value - value == 0:
-            return value
+            return _as_short(value) if pa.types.is_float32(kind) else value
         return str(value).replace("inf", "Infinity").replace("nan", "NaN")
     if isinstance(value, Decimal):
         return Verbatim(format(value, "f"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from deltacli.delta.actions import BadAction, Protocol, parse_protocol
 from deltacli.delta.checksum import read_checksum
-from deltacli.delta.features import CatalogManaged, check_readable
+from deltacli.delta.features import CatalogManaged, check_readable, supported_features
 from deltacli.delta.history import (
     COPIED,
     FROM_COMMIT,
@@ -147,6 +147,8 @@ def describe_history(
             break
     _mark_unreadable(history.rows, {one.version for one in listing.checkpoints})
     protocol = protocol or _protocol_elsewhere(store, listing)
+    if protocol and "inCommitTimestamp" not in supported_features(protocol):
+        _take_file_times(history.rows, times)
     if protocol:
         _check_features(protocol, history.warnings, allow_catalog_managed)
     _add_notes(history, listing, wanted, times)
@@ -204,6 +206,18 @@ _KNOWN = {*_INFO_FIELDS, "timestamp"}
 
 def _is_operation(info: Mapping[str, Any] | None, name: str) -> bool:
     return str((info or {}).get("operation")).casefold() == name.casefold()
+
+
+def _take_file_times(rows: list[Row], times: Mapping[int, int]) -> None:
+    """Without the feature, a commit's own time is only something that its writer says."""
+    for position, row in enumerate(rows):
+        stamp = times.get(row["version"])
+        rows[position] = {
+            **row,
+            "timestamp": iso_time(stamp),
+            "timestampMs": stamp,
+            "timestampSource": FROM_FILE,
+        }
 
 
 def _mark_unreadable(rows: list[Row], checkpoints: set[int]) -> None:

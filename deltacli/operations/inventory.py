@@ -8,7 +8,7 @@ from urllib.parse import unquote_plus
 
 from deltacli.delta.hidden import HiddenNames
 from deltacli.delta.root import Root
-from deltacli.errors import UsageError
+from deltacli.errors import FileMissing, NotFound, UsageError
 from deltacli.storage import Walked, group_by_folder
 
 # path, length, modificationTime
@@ -29,11 +29,14 @@ def read_inventory(
     decode = unquote_plus if url_encoded else str
     try:
         with open_file() as file:
-            batches = _parquet(file) if name.endswith(".parquet") else _csv(file)
+            schema, batches = _parquet(file) if name.endswith(".parquet") else _csv(file)
+            _check_columns(schema)
             for batch in batches:
                 columns = (column.to_pylist() for column in _checked(batch))
                 for path, length, _, modified_ms in zip(*columns, strict=True):
                     yield decode(path), length, modified_ms
+    except FileMissing as error:
+        raise NotFound(error.message, hint="name a file with --inventory") from error
     except (pa.ArrowException, ValueError, KeyError, OverflowError, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UsageError(
@@ -42,7 +45,7 @@ def read_inventory(
         ) from error
 
 
-def _csv(file: IO[bytes]) -> Iterator[Any]:
+def _csv(file: IO[bytes]) -> tuple[Any, Iterator[Any]]:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -50,21 +53,20 @@ def _csv(file: IO[bytes]) -> Iterator[Any]:
     convert = csv.ConvertOptions(
         column_types=dict(zip(COLUMNS, types, strict=True)), strings_can_be_null=True
     )
-    yield from csv.open_csv(file, convert_options=convert)
+    reader = csv.open_csv(file, convert_options=convert)
+    return reader.schema, iter(reader)
 
 
-def _parquet(file: IO[bytes]) -> Iterator[Any]:
+def _parquet(file: IO[bytes]) -> tuple[Any, Iterator[Any]]:
     from pyarrow import parquet
 
     source = parquet.ParquetFile(file)
     wanted = [name for name in COLUMNS if name in source.schema_arrow.names]
-    yield from source.iter_batches(_BATCH, columns=wanted)
+    return source.schema_arrow, source.iter_batches(_BATCH, columns=wanted)
 
 
-def _checked(batch: Any) -> list[Any]:
-    """The four columns of a batch's files, of the right types and without nulls."""
+def _check_columns(schema: Any) -> None:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     right = {
         "path": (pa.types.is_string, pa.types.is_large_string),
@@ -73,20 +75,26 @@ def _checked(batch: Any) -> list[Any]:
         "modificationTime": (pa.types.is_integer,),
     }
     for name, checks in right.items():
-        if name not in batch.schema.names:
+        if name not in schema.names:
             raise UsageError(
                 f"the inventory has no column {name}", hint=f"it needs {', '.join(COLUMNS)}"
             )
-        kind = batch.column(name).type
+        kind = schema.field(name).type
         if not any(check(kind) for check in checks):
             raise UsageError(
                 f"the inventory's column {name} is of type {kind}",
                 hint="path is text, length and modificationTime (milliseconds) are integers, "
                 "isDir is true or false",
             )
+
+
+def _checked(batch: Any) -> list[Any]:
+    """The four columns of a batch's files, without nulls."""
+    import pyarrow.compute as pc
+
     is_folder = batch.column("isDir")
     files = batch.filter(pc.invert(pc.fill_null(is_folder, False)))
-    for name in right:
+    for name in COLUMNS:
         if files.column(name).null_count:
             raise UsageError(
                 f"the inventory's column {name} has rows without a value",
@@ -103,7 +111,7 @@ def _checked(batch: Any) -> list[Any]:
             f"the inventory has a modificationTime of {earliest}, which is in 1970",
             hint="it counts milliseconds; seconds are to be multiplied by 1000",
         )
-    return [files.column(name) for name in right]
+    return [files.column(name) for name in COLUMNS]
 
 
 def listed_by(rows: Iterator[InventoryRow], root: Root, hides: HiddenNames) -> Iterator[Walked]:
@@ -120,7 +128,9 @@ def listed_by(rows: Iterator[InventoryRow], root: Root, hides: HiddenNames) -> I
                 yield name, length, modified_ms
 
     yield from group_by_folder(inside(), hides)
-    if seen and not below:
+    if not seen:
+        raise UsageError("the inventory lists no file", hint="its first line names the columns")
+    if not below:
         raise UsageError(
             "no file of the inventory lies below the table",
             hint="paths are whole URLs, such as s3://bucket/table/part-0.parquet",

@@ -12,6 +12,7 @@ from deltacli.operations.checkpoint import (
     CheckpointResult,
     apply_checkpoint,
     plan_checkpoint,
+    point_to_existing,
 )
 from deltacli.operations.cleanup import CleanupPlan, apply_cleanup, needs_classic, plan_cleanup
 from deltacli.operations.records import Document
@@ -28,20 +29,21 @@ class MaintenancePlan:
         own = (*self.checkpoint.warnings, *(self.cleanup.warnings if self.cleanup else ()))
         if self.checkpoint.writes:
             return own
-        return (
-            *own,
-            f"version {self.checkpoint.version} has a checkpoint already; --force writes it anew",
-        )
+        version = self.checkpoint.version
+        own = (*own, f"version {version} has a checkpoint already; --force writes it anew")
+        if self.checkpoint.moves_hint:
+            own = (*own, "_last_checkpoint does not name it: readers begin at an older one")
+        return own
 
     @property
     def changes_anything(self) -> bool:
         deletes = self.cleanup is not None and bool(self.cleanup.files)
-        return self.checkpoint.writes or deletes
+        return self.checkpoint.changes_anything or deletes
 
     @property
     def question(self) -> str:
         deletes = len(self.cleanup.files) if self.cleanup else 0
-        if not self.checkpoint.writes:
+        if not self.checkpoint.changes_anything:
             return f"Delete {counted(deletes, 'log file')}?"
         more = f" and delete {counted(deletes, 'log file')}" if deletes else ""
         return self.checkpoint.question.removesuffix("?") + more + "?"
@@ -101,6 +103,9 @@ def apply_maintenance(
     done: CheckpointResult | CheckpointPlan = plan.checkpoint
     if plan.checkpoint.writes:
         done = apply_checkpoint(plan.checkpoint, engine())
+    elif plan.checkpoint.moves_hint:
+        # Before anything goes that the old hint may name.
+        done = point_to_existing(plan.checkpoint)
     if plan.cleanup is not None and plan.cleanup.files:
         extra = None
         if needs_classic(plan.checkpoint.snapshot, plan.cleanup):

@@ -295,24 +295,22 @@ def _enabled(
         for key in same:
             del configuration[key]
         configuration[PROPERTY] = "true"
-    if missing:
-        missing |= _listed_from_now_on(snapshot)
-        return configuration, with_features(snapshot.protocol, missing)
-    return configuration, snapshot.protocol
+    if not missing:
+        return configuration, snapshot.protocol
+    protocol = with_features(snapshot.protocol, missing)
+    if snapshot.protocol.min_writer_version < 7:
+        protocol = with_features(protocol, _in_use_too(snapshot, protocol))
+    return configuration, protocol
 
 
-def _listed_from_now_on(snapshot: Snapshot) -> set[str]:
-    """Features that the metadata uses, and that the versions of an old protocol do not imply.
+def _in_use_too(snapshot: Snapshot, protocol: Protocol) -> set[str]:
+    """Features that the metadata uses, and that the versions of the old protocol did not imply.
 
     A protocol that lists its features has to list them, or Delta Spark opens the table no more.
     """
-    if snapshot.protocol.min_writer_version >= 7:
-        return set()
-    metadata = snapshot.metadata
     found = set()
-    for what, feature in features_in_use(
-        snapshot.protocol, metadata.configuration, snapshot.schema
-    ):
+    configuration = snapshot.metadata.configuration
+    for what, feature in features_in_use(protocol, configuration, snapshot.schema):
         if feature not in _FOR_WRITERS:
             raise Refused(
                 f"{what} is in the metadata, but the protocol has no feature {feature}",

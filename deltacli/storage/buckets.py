@@ -22,6 +22,10 @@ class BucketStore(RemoteStore):
     def __init__(self, url: str, options: Mapping[str, str]):
         scheme, _, rest = url.partition("://")
         bucket = rest.partition("/")[0]
+        if not bucket:
+            raise UsageError(
+                f"{scheme}:// names no bucket", hint=f"write it as {scheme}://bucket/folder"
+            )
         user = bucket.rpartition("@")[0] or bucket
         if ":" in user and not user.startswith("arn:"):
             raise UsageError(

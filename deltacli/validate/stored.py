@@ -269,10 +269,11 @@ class Stored:
             if one.commit_ms > self.retained_since_ms:
                 yield one.version, one.body["path"]
 
-    def orphans(self, suffix: str) -> Iterator[str]:
-        """Names with this end that no retained version needs."""
-        names = self.unreferenced.names
-        yield from texts_of(names.filter(pc.ends_with(names, suffix)))
+    def forgotten(self, suffix: str) -> Iterator[str]:
+        """Names with this end that no retained version needs, and that have outlived that."""
+        found = self.unreferenced
+        is_old = pc.fill_null(pc.less(found.modified_ms, self.retained_since_ms), False)
+        yield from texts_of(found.names.filter(pc.and_(is_old, pc.ends_with(found.names, suffix))))
 
     @cached_property
     def foreign_folders(self) -> list[str]:

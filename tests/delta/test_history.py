@@ -70,7 +70,8 @@ def test_file_times_rise_strictly(table: TableBuilder) -> None:
 def test_commits_with_their_own_time_use_it(table: TableBuilder) -> None:
     table.start(at_ms=NOW_MS)
     table.commit(commit_info(), at_ms=NOW_MS + 5)
-    table.commit(commit_info(inCommitTimestamp=NOW_MS + 7), at_ms=NOW_MS + 100)
+    first = commit_info(inCommitTimestamp=NOW_MS + 7)
+    table.commit(first, protocol(1, 7, None, ("inCommitTimestamp",)), at_ms=NOW_MS + 100)
     table.commit(commit_info(inCommitTimestamp=NOW_MS + 9), at_ms=NOW_MS + 200)
     rows = history(table).rows
     assert [row["timestampMs"] - NOW_MS for row in rows] == [9, 7, 5, 0]
@@ -79,6 +80,15 @@ def test_commits_with_their_own_time_use_it(table: TableBuilder) -> None:
     # Switched off again: all times are those of the files.
     table.commit(commit_info(), at_ms=NOW_MS + 300)
     assert [row["timestampMs"] - NOW_MS for row in history(table).rows] == [300, 200, 100, 5, 0]
+
+
+def test_a_time_in_the_commit_counts_only_with_the_feature(table: TableBuilder) -> None:
+    """T-1: some writers add it to all tables."""
+    table.start(at_ms=NOW_MS)
+    table.commit(commit_info(inCommitTimestamp=NOW_MS + 7), at_ms=NOW_MS + 100)
+    (row, _) = history(table).rows
+    assert (row["timestampMs"], row["timestampSource"]) == (NOW_MS + 100, "fileModificationTime")
+    assert row["inCommitTimestamp"] == NOW_MS + 7
 
 
 def test_every_key_of_commit_info_is_kept(table: TableBuilder) -> None:

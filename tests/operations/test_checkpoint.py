@@ -29,6 +29,7 @@ from deltacli.operations.checkpoint import (
     commit_and_checkpoint,
     plan_checkpoint,
 )
+from deltacli.operations.maintain import apply_maintenance, plan_maintenance
 from deltacli.storage import LogStore
 from deltacli.storage.local import LocalStore
 from tests.builder import (
@@ -309,8 +310,33 @@ def test_one_that_is_there_is_left_alone(table: TableBuilder) -> None:
     table.start(add("a"))
     write(load(table.store))
     plan = plan_checkpoint(load(table.store), now_ms=NOW_MS)
-    assert plan.existing is not None
-    assert plan_checkpoint(load(table.store), force=True, now_ms=NOW_MS).existing is None
+    assert not plan.changes_anything
+    assert plan.document().values["existed"]
+    forced = plan_checkpoint(load(table.store), force=True, now_ms=NOW_MS)
+    assert forced.writes
+    assert apply_checkpoint(forced, LocalEngine()).document().values["existed"]
+
+
+@pytest.mark.parametrize("hint", [None, b"{broken", b'{"version":0,"size":3}'])
+def test_a_hint_that_was_left_behind_is_moved(table: TableBuilder, hint: bytes | None) -> None:
+    """As after a writer that died between the checkpoint and the hint (LE-9)."""
+    table.start(add("a"))
+    write(load(table.store))
+    table.commit(add("b"))
+    write(load(table.store))
+    table.store.delete("_delta_log/_last_checkpoint")
+    if hint is not None:
+        table.put("_last_checkpoint", hint)
+    plan = plan_maintenance(
+        plan_checkpoint(load(table.store), now_ms=NOW_MS), LocalEngine, cleanup=False, force=False
+    )
+    assert plan.changes_anything
+    done = apply_maintenance(plan, LocalEngine).document().values
+    assert (done["written"], done["lastCheckpointUpdated"]) == (False, True)
+    assert parse_hint(table.store.read("_delta_log/_last_checkpoint")).version == 1
+    assert not plan_checkpoint(load(table.store), now_ms=NOW_MS).changes_anything
+    # An older one is not for those that look for the newest.
+    assert not plan_checkpoint(load(table.store, 0), now_ms=NOW_MS).changes_anything
 
 
 def test_the_hint_has_all_fields_a_checksum_and_never_goes_back(table: TableBuilder) -> None:

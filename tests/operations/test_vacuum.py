@@ -1264,7 +1264,7 @@ def test_a_file_that_comes_back_while_it_is_deleted_is_told(table: TableBuilder)
     done = apply(one)
     assert done.stopped is not None
     assert done.stopped.exit_code == 8
-    assert "brought back 1 files" in done.stopped.message
+    assert "brought back 1 file during" in done.stopped.message
     info = json.loads(table.store.read(f"_delta_log/{3:020}.json"))["commitInfo"]
     assert info["operationParameters"] == {"status": "FAILED"}
 

@@ -232,7 +232,13 @@ twin("DVX002", WITH_VECTOR, with_vector(1, 3, content=b"\x01"))
 twin("DVX003", WITH_VECTOR, with_vector(1, 3, content=vector_file(bitmap(1, 3), 7)))
 twin("DVX004", WITH_VECTOR, with_vector(1, 3, cardinality=1))
 twin("DVX005", WITH_VECTOR, with_vector(1, 30))
-twin("DVX007", Log(TWO, files=HERE), Log(TWO, files={**HERE, VECTOR_FILE: 9}))
+FORGOTTEN = {**HERE, VECTOR_FILE: 9}
+twin(
+    "DVX007",
+    Log(TWO, files=FORGOTTEN),
+    Log(TWO, files=FORGOTTEN, old={VECTOR_FILE: NOW_MS - 9 * DAY_MS}),
+    "DAT017 STO004",
+)
 
 # -- footers -----------------------------------------------------------------------------
 

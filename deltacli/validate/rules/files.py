@@ -142,14 +142,15 @@ def no_data_file_is_forgotten(stored: Stored) -> Iterator[Finding]:
 
 
 def _forgotten(stored: Stored, *, is_old: bool) -> Iterator[Finding]:
-    """Files that no retained version needs, old enough for a vacuum or not; vectors apart."""
+    """Files that no retained version needs, old enough for a vacuum or not; old vectors apart."""
     found = stored.unreferenced
     columns = texts_of(found.names), found.sizes.to_pylist(), found.modified_ms.to_pylist()
     border = stored.retained_since_ms
     some = [
         (name, size)
         for name, size, stamp in zip(*columns, strict=True)
-        if not name.endswith(".bin") and (stamp is not None and stamp < border) is is_old
+        if (stamp is not None and stamp < border) is is_old
+        and not (is_old and name.endswith(".bin"))
     ]
     if some:
         size = human_size(sum(size or 0 for _, size in some))

@@ -124,12 +124,12 @@ def vectors_delete_some_rows(adds: Adds) -> Iterator[Finding]:
 
 @rule("DVX007", WARNING, "No vector's file is forgotten", of=Stored, level=FILES)
 def no_vectors_file_is_forgotten(stored: Stored) -> Iterator[Finding]:
-    """Each `deletion_vector_*.bin` is one that some retained version needs.
+    """Each `deletion_vector_*.bin` older than the retention is one that a kept version needs.
 
     Why: it only takes room.
-    Fix: `deltacli vacuum TABLE`, once it is old enough.
+    Fix: `deltacli vacuum TABLE`.
     """
-    for name in stored.orphans(".bin"):
+    for name in stored.forgotten(".bin"):
         if name.rpartition("/")[2].startswith("deletion_vector_"):
             yield Finding("no retained version needs the deletion vectors' file", path=name)
 
