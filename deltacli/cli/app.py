@@ -119,6 +119,16 @@ def _rearranged(arguments: list[str]) -> list[str]:
 _VALUE_OPTIONS = ("-o", "--output", "--output-file", "--fields", "--tz", "--storage-option")
 
 
+# What the option parser says, for people who do not write Python.
+_WORDS = {
+    "is not a valid int range": "is no whole number",
+    "is not a valid integer range": "is no whole number",
+    "is not a valid int": "is no whole number",
+    "is not a valid integer": "is no whole number",
+    "values: , ": "values: ",
+}
+
+
 def _command_in(arguments: list[str]) -> str:
     """The program with the command that a line names; the parser does not always tell."""
     from deltacli.cli.registry import BY_NAME, GROUP_BY_NAME
@@ -137,6 +147,8 @@ def _usage_error(error: Any, arguments: list[str]) -> UsageError:
     # As our own messages are written.
     message = " ".join(error.format_message().split()).removesuffix(".")
     message = message[:1].lower() + message[1:]
+    for theirs, ours in _WORDS.items():
+        message = message.replace(theirs, ours)
     param = getattr(error, "param", None)
     if context and param is not None and param.name in context.params:
         param = None

@@ -53,11 +53,11 @@ def whole_file(path: str) -> Iterator[Callable[[bytes], object]]:
 
     A link is followed, a mode kept; devices and pipes are written to as they are.
     """
-    _refuse_tables(path)
+    check_place(path)
     target = os.path.realpath(path)
     with writing_to(path):
-        if os.path.exists(target) and not os.path.isfile(target):
-            with open(target, "wb") as file:
+        if _is_device(path):
+            with open(path, "wb") as file:
                 yield file.write
             return
         temporary = f"{target}.{os.urandom(8).hex()}.tmp"
@@ -78,6 +78,8 @@ def check_place(path: str) -> None:
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     reason = ""
+    if _is_device(path):
+        return  # it needs no folder
     if os.path.isdir(target):
         reason = "it is a folder"
     elif not os.path.isdir(folder):
@@ -90,6 +92,11 @@ def check_place(path: str) -> None:
             hint="check the place and its permissions",
             location=path,
         )
+
+
+def _is_device(path: str) -> bool:
+    """Whether a place is a device or a pipe; what it is called behind links says nothing."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _refuse_tables(path: str) -> None:

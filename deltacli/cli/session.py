@@ -50,6 +50,8 @@ class Session:
         self.wish = wish or EngineWish()
         self.now_ms = time.time_ns() // 1_000_000
         self.zone = parse_zone(options.tz)
+        if options.output_file == "":
+            raise UsageError("--output-file names no file", hint="name one, or leave it out")
         self._progress = Progress(enabled=self._shows_progress())
 
     # -- reading -------------------------------------------------------------------------
@@ -63,7 +65,8 @@ class Session:
                 raise UsageError(
                     # It may be a secret as it is.
                     f"--storage-option is not KEY=VALUE (number {position} of them)",
-                    hint="write it as --storage-option region_name=eu-west-1",
+                    hint="write it as --storage-option region_name=eu-west-1; those of the "
+                    "environment variable DELTACLI_STORAGE_OPTION count too",
                 )
             pairs[key] = value
         return pairs

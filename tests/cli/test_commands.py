@@ -6,15 +6,18 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli.operations.records import Listing
@@ -186,6 +189,13 @@ BAD = [
     (["snapshot", "TABLE", "--storage-option", "x"], 2, "KEY=VALUE"),
     (["snapshot", "wasbs://c@a/t"], 2, "abfss"),
     (["snapshot", "TABLE", "--output-file", "NOWHERE/out"], 7, "cannot write"),
+    (["snapshot", "TABLE", "--output-file", ""], 2, "names no file"),
+    (["snapshot", "TABLE", "--output-file", "NOWHERE/out"], 7, "there is no folder"),
+    (["snapshot", "s3://"], 2, "names no bucket"),
+    (["history", "TABLE", "--from", "yesterday"], 2, "is no whole number"),
+    (["history", "TABLE", "--limit"], 2, "see `deltacli history --help`"),
+    (["vacuum", "TABLE", "--dry-run", "--inventory", "NOWHERE"], 3, "does not exist"),
+    (["validate", "TABLE", "--select", ","], 2, "--select names no rule"),
     (["completion", "tcsh"], 2, "tcsh"),
     (["history", "-x"], 2, "-x"),
 ]
@@ -509,13 +519,130 @@ def test_start_up_imports_nothing_heavy(orders: Path, arguments: list[str]) -> N
         assert "rich" not in modules
 
 
-def test_every_row_of_the_registry_is_a_command(deltacli: Cli) -> None:
-    from deltacli.cli.registry import COMMANDS
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_help_names_every_option_whole(
+    deltacli: Cli, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    from deltacli.cli.tree import command_tree
 
-    for row in COMMANDS:
-        result = deltacli(*row.name.split(), "--help")
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    for command in command_tree():
+        result = deltacli(*command.name.split(), "--help")
         assert result.code == 0
-        assert "Common options" in result.stdout
+        assert "Common options:" in result.stdout
+        assert result.stdout.isprintable() or "\x1b" not in result.stdout
+        words = set(re.split(r"[\s,]+", result.stdout))
+        named = {name for one in command.options for name in one.names}
+        assert named <= words, named - words
+        choices = {f"<{'|'.join(one.choices)}>" for one in command.options if one.choices}
+        assert choices <= words, choices - words
+
+
+def test_help_is_utf_8_whatever_the_environment_says(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "deltacli", "vacuum", "--help"]
+    done = subprocess.run(command, capture_output=True, check=True, env=environment)
+    assert "k8s://…" in done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("validate", "x"), ("snapshot", "x"), ("history", "."), ("vacuum", "x", "--yes"),
+     ("paimon", "list", "x"), ("snapshot", "x", "-o", "json")],
+)  # fmt: skip
+def test_a_folder_that_is_gone_is_told(tmp_path: Path, words: tuple[str, ...]) -> None:
+    line = 'cd "$0" && rmdir "$0" && exec "$@"'
+    (tmp_path / "gone").mkdir()
+    command = ["sh", "-c", line, str(tmp_path / "gone"), sys.executable, "-m", "deltacli", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 7
+    assert "the current folder is gone" in done.stderr
+    assert done.stderr.startswith(("error: ", '{"error"'))
+    assert "Traceback" not in done.stderr
+
+
+def test_changes_begin_with_the_newest_version(deltacli: Cli, orders: Path) -> None:
+    before = sorted(orders.rglob("*"))
+    for words in (("id", "long", "--enable"), ("--enable",), ("--rewrite",), ("--drop-feature",)):
+        result = deltacli("widen-type", f"{orders}@v1", *words, "--yes")
+        assert (result.code, result.stdout) == (2, "")
+        assert "only the newest version can be changed" in result.stderr
+    assert sorted(orders.rglob("*")) == before
+
+
+def test_nothing_to_do_is_silent_where_nobody_wants_to_hear_of_it(
+    deltacli: Cli, orders: Path
+) -> None:
+    assert deltacli("widen-type", orders, "--enable", "--yes", "-q").code == 0
+    for words in (
+        ("checkpoint",), ("checkpoint", "--cleanup"), ("widen-type", "id", "long"),
+        ("widen-type", "--enable"), ("vacuum",),
+    ):  # fmt: skip
+        for _ in range(2):
+            result = deltacli(words[0], orders, *words[1:], "--yes", "-q")
+            assert (result.code, result.stdout, result.stderr) == (0, "", ""), words
+    told = deltacli("checkpoint", orders, "--yes", "-q", "-o", "json", "--stats", "struct").json
+    assert (told["written"], told["existed"], told["stats"]) == (False, True, None)
+    told = deltacli("checkpoint", orders, "--yes", "-q", "-o", "json", "--force").json
+    assert (told["written"], told["existed"]) == (True, True)
+    told = deltacli("widen-type", orders, "--enable", "--yes", "-q", "-o", "json").json
+    assert told["dryRun"] is False
+
+
+def test_conditions_that_are_none_are_told_at_once(deltacli: Cli, orders: Path) -> None:
+    for text in ("", "  ", "id = '\udcff'"):
+        result = deltacli("head", orders, "--where", text)
+        assert (result.code, result.stderr.partition("\n")[0]) == (
+            2, "error: --where is no condition",
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_times_in_rows_are_of_the_zone_that_is_asked_for(
+    deltacli: Cli, local_table: TableBuilder, tmp_path: Path, zone: str
+) -> None:
+    local_table.commit(
+        protocol(), metadata(column("t", "timestamp"), column("f", "float")), add("a")
+    )
+    place = Path(local_table.store.location.removeprefix("file://"))
+    moment = datetime(2026, 3, 2, 16, 25, 55, 1, UTC)
+    rows = {"t": [moment], "f": pa.array([0.234], pa.float32())}
+    pq.write_table(pa.table(rows), place / "a")
+    shown = deltacli("head", place, "--engine", "local", "-o", "table", "--tz", zone).stdout
+    expected = "2026-03-02T16:25:55.000001Z"
+    assert (expected if zone == "UTC" else "2026-03-03T01:25:55.000001+09:00") in shown
+    (row,) = deltacli("head", place, "--engine", "local", "-o", "json", "--tz", zone).json
+    assert row == {"t": expected, "f": 0.234}
+
+
+def test_a_data_file_that_is_damaged_is_no_matter_of_the_storage(
+    deltacli: Cli, orders: Path
+) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": list(range(1000))}), sink)
+    content = bytearray(sink.getvalue())
+    content[-200:-180] = bytes(20)
+    (orders / "p=b").mkdir()
+    (orders / "p=b/b.parquet").write_bytes(content)
+    result = deltacli("head", orders, "--engine", "local")
+    assert result.code == 5
+    assert "cannot be read" in result.stderr
+
+
+def test_a_comment_adds_no_line_of_its_own(deltacli: Cli, local_table: TableBuilder) -> None:
+    local_table.commit(protocol(), metadata(column("id", comment="one\nversion  99")))
+    shown = deltacli("snapshot", local_table.store.location, "-o", "table").stdout
+    assert "one\\nversion  99" in shown
+    assert not re.search(r"^version +99", shown, re.MULTILINE)
+
+
+def test_devices_and_pipes_are_written_as_they_are(orders: Path) -> None:
+    command = [sys.executable, "-m", "deltacli", "snapshot", str(orders)]
+    done = subprocess.run(
+        [*command, "--output-file", "/dev/stdout"], capture_output=True, check=True, text=True
+    )
+    assert done.stdout.startswith("location\t")
 
 
 @pytest.mark.parametrize(

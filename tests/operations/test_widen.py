@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from deltacli.delta.feature_use import FIELD_FEATURES
 from deltacli.delta.predicates import parse_condition
 from deltacli.delta.references import referenced_columns, speaks_of
 from deltacli.delta.scan import Files
@@ -311,6 +312,43 @@ def test_a_property_without_its_feature_contradicts_itself(table: TableBuilder) 
     assert "typeWidening" in (
         plan(snapshot, "c", "long", enable=True).protocol.writer_features or ()
     )
+
+
+@pytest.mark.parametrize(
+    ("versions", "what", "feature"),
+    [
+        ((1, 1), {"delta.appendOnly": "true"}, "appendOnly"),
+        ((1, 2), {"delta.enableChangeDataFeed": "true"}, "changeDataFeed"),
+        ((1, 2), {"delta.constraints.few": "d < 9"}, "checkConstraints"),
+        ((1, 1), {"delta.invariants": "{}"}, "invariants"),
+        ((1, 2), {"delta.identity.start": 1}, "identityColumns"),
+        ((1, 3), {"delta.generationExpression": "1"}, "generatedColumns"),
+        ((1, 2), {"delta.enableDeletionVectors": "true"}, None),
+        ((1, 2), {"delta.enableInCommitTimestamps": "true"}, None),
+        ((1, 2), {"delta.enableRowTracking": "true"}, None),
+        ((1, 4), {"delta.columnMapping.mode": "name"}, None),
+    ],
+)
+def test_a_protocol_that_lists_features_lists_all_that_are_in_use(
+    table: TableBuilder, versions: tuple[int, int], what: dict[str, Any], feature: str | None
+) -> None:
+    """Delta Spark opens no table whose metadata uses what its protocol does not list."""
+    is_property = all(isinstance(one, str) for one in what.values())
+    is_of_field = any(key in FIELD_FEATURES for key in what)
+    head = metadata(
+        column("c", "integer"), column("d", "integer", **(what if is_of_field else {})),
+        configuration=what if is_property and not is_of_field else {},
+    )  # fmt: skip
+    table.commit(protocol(*versions), head)
+    snapshot = load(table.store)
+    if feature is None:
+        with pytest.raises(Refused, match="but the protocol has no feature"):
+            plan(snapshot, "c", "long", enable=True)
+        return
+    made = plan(snapshot, "c", "long", enable=True)
+    assert made.protocol.reader_features == ("typeWidening",)
+    assert feature in (made.protocol.writer_features or ())
+    assert any(f"listed from now on: {feature}" in one for one in made.warnings)
 
 
 def test_a_table_that_may_not_be_written_is_refused(table: TableBuilder) -> None:

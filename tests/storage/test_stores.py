@@ -183,3 +183,18 @@ def test_listing_shows_what_another_process_wrote_meanwhile(tmp_path: Path) -> N
     entries = list(store.list_from("_delta_log"))
     assert [entry.name for entry in entries] == ["a", "b"]
     assert entries[1].modified_ms == os.stat(tmp_path / "_delta_log" / "b").st_mtime_ns // 10**6
+
+
+@pytest.mark.parametrize("how", ["put", "put_file", "put_if_absent"])
+def test_a_checksum_of_hadoops_does_not_outlive_its_file(tmp_path: Path, how: str) -> None:
+    """Hadoop's local file system checks each file by `.NAME.crc`, and fails where they differ."""
+    store = LocalStore(str(tmp_path))
+    for name in (".x.crc", ".y.crc"):
+        (tmp_path / name).write_bytes(b"crc")
+    if how == "put_file":
+        scratch = store.scratch("x")
+        Path(scratch).write_bytes(b"new")
+        store.put_file("x", scratch)
+    else:
+        getattr(store, how)("x", b"new")
+    assert sorted(one.name for one in tmp_path.iterdir()) == [".y.crc", "x"]

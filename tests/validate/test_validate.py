@@ -101,6 +101,8 @@ def test_rules_are_chosen_by_the_longest_beginning(deltacli: Cli, broken: Path) 
         (["--level", "footers", "--sample", "8/7"], "is no share"),
         (["--explain", "LOG002"], "take no table"),
         (["--fields", "colour"], "there is no field 'colour'"),
+        (["--fields", "rule", "-o", "junit"], "--fields has no place in junit"),
+        (["--select", ""], "--select names no rule"),
     ],
 )
 def test_wrong_use_is_told(deltacli: Cli, sound: Path, options: list[str], message: str) -> None:
@@ -230,6 +232,8 @@ def test_no_text_of_a_table_steers_what_reads_the_findings(deltacli: Cli, tmp_pa
 
 
 def test_a_rule_is_explained_and_all_are_listed(deltacli: Cli) -> None:
+    for words in (("--list-rules",), ("--explain", "LOG001")):
+        assert deltacli("validate", *words, "-o", "sarif").code == 2
     page = deltacli("validate", "--explain", "ckp005", "-o", "json").json
     assert (page["rule"], page["severity"], page["level"]) == ("CKP005", "error", "log")
     assert all(page[key] for key in ("holds", "why", "fix", "title"))

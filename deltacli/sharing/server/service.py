@@ -327,6 +327,8 @@ def try_reload(load: Callable[[], Service]) -> Service | None:
         return load()
     except DeltaCliError as error:
         report(f"error: the new configuration is not used: {error.message}")
+        if error.hint:
+            report(f"hint: {error.hint}")
     except Exception as error:
         # Its text may have secrets in it.
         report(f"error: the new configuration is not used: {type(error).__name__}")
