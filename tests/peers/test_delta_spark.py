@@ -13,11 +13,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from deltacli.delta.feature_use import FIELD_FEATURES
 from deltacli.delta.snapshot import load_snapshot
 from deltacli.errors import Refused
 from deltacli.local.engine import LocalEngine
 from deltacli.operations.checkpoint import apply_checkpoint, plan_checkpoint
 from deltacli.storage.local import LocalStore
+from tests.builder import TableBuilder, column, metadata, protocol
 from tests.conftest import ROOT, Result
 from tests.operations.test_checkpoint import drop_older_than
 from tests.peers.process import peer
@@ -84,6 +86,55 @@ def test_spark_reads_a_table_from_our_checkpoint_alone(ask: Ask, tmp_path: Path,
         assert ask("state", path=str(place)) == before
 
 
+def test_spark_reads_what_took_the_place_of_its_own_files(
+    ask: Ask, tmp_path: Path, deltacli: Callable[..., Result]
+) -> None:
+    """On a local disk Spark has a checksum beside each file, and believes in it."""
+    place = tmp_path / "t"
+    table = f"delta.`{place}`"
+    every = "('delta.checkpointInterval' = '1')"
+    create = f"CREATE TABLE {table} USING delta TBLPROPERTIES {every} AS SELECT 1 a"
+    assert ask("sql", statements=[create, f"INSERT INTO {table} VALUES (2)"]) is None
+    assert (place / "_delta_log" / f".{1:020}.checkpoint.parquet.crc").exists()
+    before = ask("state", path=str(place))
+    assert deltacli("checkpoint", place, "--force", "--yes", "-q").code == 0
+    drop_older_than(
+        LocalStore(str(place)),
+        1,
+        {f"_delta_log/{1:020}.{end}" for end in ("json", "checkpoint.parquet")},
+    )
+    after = ask("state", path=str(place))
+    assert (after, after["rows"]) == (before, 2)
+
+
+def test_spark_opens_tables_of_old_protocols_with_wider_types(
+    ask: Ask, tmp_path: Path, deltacli: Callable[..., Result]
+) -> None:
+    """All that their metadata uses is listed in the new protocol."""
+    for number, (versions, what) in enumerate(
+        [
+            ((1, 1), {"delta.appendOnly": "true"}),
+            ((1, 2), {"delta.enableChangeDataFeed": "true"}),
+            ((1, 2), {"delta.constraints.few": "d < 9"}),
+            ((1, 1), {"delta.invariants": '{"expression":{"expression":"d < 9"}}'}),
+            ((1, 2), {"delta.identity.start": 1, "delta.identity.step": 1,
+                      "delta.identity.allowExplicitInsert": True}),
+            ((1, 2), {"delta.generationExpression": "1"}),
+        ]
+    ):  # fmt: skip
+        is_of_field = any(key in FIELD_FEATURES for key in what)
+        place = tmp_path / str(number)
+        head = metadata(
+            column("c", "integer"), column("d", "long", **(what if is_of_field else {})),
+            configuration={} if is_of_field else what,
+        )  # fmt: skip
+        TableBuilder(LocalStore(str(place))).commit(protocol(*versions), head)
+        done = deltacli("widen-type", place, "c", "long", "--enable", "--yes", "-q")
+        assert done.code == 0, done.stderr
+        assert ask("state", path=str(place))["rows"] == 0, what
+        assert deltacli("validate", place, "--select", "PRT009", "-q").stdout.count("\n") <= 1
+
+
 TYPES = (
     "y TINYINT, s SMALLINT, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(38,10), t STRING, "
     "b BOOLEAN, x BINARY, e DATE, z TIMESTAMP, w TIMESTAMP_NTZ, "
@@ -133,11 +184,11 @@ def test_struct_statistics_equal_those_of_spark(
     plan = plan_checkpoint(load_snapshot(store, LocalEngine), stats="both", now_ms=NOW_MS)
     result = apply_checkpoint(plan, LocalEngine())
     ours = pq.read_table(place / result.files[0]["path"])
-    for column in ("stats_parsed", "partitionValues_parsed"):
-        left, right = rows_of(ours, column), rows_of(theirs, column)
+    for name in ("stats_parsed", "partitionValues_parsed"):
+        left, right = rows_of(ours, name), rows_of(theirs, name)
         assert left == right
-        left_type = type_of(ours, column)
-        assert left_type == type_of(theirs, column)
+        left_type = type_of(ours, name)
+        assert left_type == type_of(theirs, name)
     assert rows_of(ours, "stats") == rows_of(theirs, "stats")
     # And Spark reads the table from our checkpoint as from its own.
     state = ask("state", path=str(place))
