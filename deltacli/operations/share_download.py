@@ -41,6 +41,7 @@ from deltacli.sharing.client.messages import FileLine, Source
 from deltacli.sharing.client.rows import SharedVersion
 from deltacli.sharing.client.server import At, SharingServer
 from deltacli.sharing.needs import needs_of, told_configuration, told_protocol
+from deltacli.storage import local_path
 from deltacli.storage.local import LocalStore
 
 FIELDS = ("table", "version", "location", "kind", "numFiles", "sizeInBytes", "numRecords")
@@ -76,17 +77,22 @@ class Download:
         return sum(line.data.size or 0 for line in self.lines)
 
 
-def check_target(target: str) -> None:
-    """Raise what would keep a folder from being made."""
+def _folder_of(target: str) -> str:
+    """The folder that a path or a file URL names."""
+    hint = "name a folder that is still to be made"
     if not target:
-        raise UsageError("FOLDER is empty", hint="name a folder that is still to be made")
-    above = os.path.dirname(os.path.abspath(target))
+        raise UsageError("FOLDER is empty", hint=hint)
+    path = local_path(target)
+    if "://" in path:
+        raise UsageError(f"{target} is no folder of this machine", hint=hint)
+    return os.path.abspath(path)
+
+
+def _check_free(target: str) -> None:
+    """Raise what would keep a folder from being made."""
+    above = os.path.dirname(target)
     if os.path.lexists(target):
         raise UsageError(f"{target} exists already", hint="name a folder that is still to be made")
-    if "://" in target and not target.startswith("file:"):
-        raise UsageError(
-            f"{target} is no folder of this machine", hint="name one that is still to be made"
-        )
     if not os.path.isdir(above):
         raise StorageError(
             f"cannot write {target}: there is no folder {above}", hint="make it", location=target
@@ -110,7 +116,8 @@ def plan_download(
     where: str | None = None,
 ) -> Download:
     """Ask for the files. A table has all its rows and columns; plain files may have less."""
-    check_target(target)
+    target = _folder_of(target)
+    _check_free(target)
     if kind == DELTA and (columns is not None or where is not None):
         raise UsageError(
             "a downloaded table has all rows and columns",
@@ -130,12 +137,12 @@ def apply_download(plan: Download, now_ms: int, on_file: OnFile | None = None) -
     """Write the files and give them their place."""
     for line in plan.lines:
         plan.version.store.take(line)
-    beside = f"{os.path.abspath(plan.target)}.{os.urandom(8).hex()}.part"
+    beside = f"{plan.target}.{os.urandom(8).hex()}.part"
     try:
         os.mkdir(beside)
         told = _write_table if plan.kind == DELTA else _write_rows
         files, size, records = told(plan, beside, now_ms, on_file or (lambda *_: None))
-        check_target(plan.target)
+        _check_free(plan.target)
         os.rename(beside, plan.target)
     except OSError as error:
         raise StorageError(
@@ -149,7 +156,7 @@ def apply_download(plan: Download, now_ms: int, on_file: OnFile | None = None) -
         {
             "table": str(plan.table),
             "version": plan.version.version,
-            "location": plan.target,
+            "location": f"file://{plan.target}",
             "kind": plan.kind,
             "numFiles": files,
             "sizeInBytes": size,

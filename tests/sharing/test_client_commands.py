@@ -188,7 +188,10 @@ def test_a_downloaded_table_is_a_sound_table(
 ) -> None:
     made, share = living
     for kind in ("delta", "parquet"):
-        done = share("download", tmp_path / kind, "--as", kind, "-o", "json").json
+        where = f"file://{tmp_path / kind}"
+        target = where if kind == "delta" else tmp_path / kind
+        done = share("download", target, "--as", kind, "-o", "json").json
+        assert done["location"] == where
         assert done["version"] == made.version
         assert done["numRecords"] == sum(made.rows.values())
         rows = downloaded(tmp_path / kind, kind)
