@@ -18,7 +18,7 @@ from tests.sharing.serving import Server, one_share, serving, shared
 
 SPARK = Path(os.environ.get("DELTACLI_SPARK_PEER", ROOT / ".ci" / ".spark"))
 PEER = Path(os.environ.get("DELTACLI_SHARING_SPARK_PEER", ROOT / ".ci" / ".sharing-spark"))
-pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("delta-spark"), pytest.mark.timeout(600)]
 Ask = Callable[..., Any]
 EVERYTHING = ("append", "append", "delete_file", "delete_rows", "update", "compact", "touch")
 

@@ -26,7 +26,7 @@ from tests.peers.process import peer
 from tests.test_golden import GOLDEN, expectations
 
 PEER = Path(os.environ.get("DELTACLI_SPARK_PEER", ROOT / ".ci" / ".spark"))
-pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("delta-spark"), pytest.mark.timeout(1200)]
 NOW_MS = 1_795_000_000_000
 Ask = Callable[..., Any]
 

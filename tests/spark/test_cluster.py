@@ -29,7 +29,8 @@ import py4j  # noqa: E402
 
 from tests.spark.test_engine import hostile, seeded  # noqa: E402
 
-pytestmark = pytest.mark.timeout(400)
+# A Spark of its own: another worker can run it beside the others.
+pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("cluster")]
 
 
 @dataclass
