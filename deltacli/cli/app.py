@@ -122,9 +122,7 @@ _VALUE_OPTIONS = ("-o", "--output", "--output-file", "--fields", "--tz", "--stor
 # What the option parser says, for people who do not write Python.
 _WORDS = {
     "is not a valid int range": "is no whole number",
-    "is not a valid integer range": "is no whole number",
     "is not a valid int": "is no whole number",
-    "is not a valid integer": "is no whole number",
     "values: , ": "values: ",
 }
 

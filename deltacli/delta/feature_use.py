@@ -31,10 +31,10 @@ FIELD_FEATURES = {
 _MAPPING = "delta.columnMapping.mode"
 
 
-def features_in_use(
+def missing_features(
     protocol: Protocol, configuration: Mapping[str, str], schema: Struct | None
 ) -> Iterator[tuple[str, str]]:
-    """What is in use without its feature in the protocol, and the feature that it needs."""
+    """What the metadata uses without its feature in the protocol, and that feature."""
     have = set(supported_features(protocol))
     for key, names in PROPERTY_FEATURES:
         if configuration.get(key, "").strip().lower() == "true" and not have & set(names):

@@ -211,6 +211,8 @@ def _is_operation(info: Mapping[str, Any] | None, name: str) -> bool:
 def _take_file_times(rows: list[Row], times: Mapping[int, int]) -> None:
     """Without the feature, a commit's own time is only something that its writer says."""
     for position, row in enumerate(rows):
+        if row["timestampSource"] == FROM_FILE:
+            continue
         stamp = times.get(row["version"])
         rows[position] = {
             **row,

@@ -32,7 +32,7 @@ class MaintenancePlan:
         version = self.checkpoint.version
         own = (*own, f"version {version} has a checkpoint already; --force writes it anew")
         if self.checkpoint.moves_hint:
-            own = (*own, "_last_checkpoint does not name it: readers begin at an older one")
+            own = (*own, "_last_checkpoint does not name it: readers do not begin there")
         return own
 
     @property

@@ -17,7 +17,7 @@ from deltacli.delta.checkpoint import metadata_action, protocol_body
 from deltacli.delta.column_paths import Place, Tree, fields_of, find_leaf, leaf_at, schema_tree
 from deltacli.delta.commit import Change, Committed, Moment
 from deltacli.delta.engine import Engine
-from deltacli.delta.feature_use import features_in_use
+from deltacli.delta.feature_use import missing_features
 from deltacli.delta.features import with_features
 from deltacli.delta.schema import DEFAULT, parse_schema
 from deltacli.delta.snapshot import Snapshot, load_snapshot
@@ -310,7 +310,7 @@ def _in_use_too(snapshot: Snapshot, protocol: Protocol) -> set[str]:
     """
     found = set()
     configuration = snapshot.metadata.configuration
-    for what, feature in features_in_use(protocol, configuration, snapshot.schema):
+    for what, feature in missing_features(protocol, configuration, snapshot.schema):
         if feature not in _FOR_WRITERS:
             raise Refused(
                 f"{what} is in the metadata, but the protocol has no feature {feature}",

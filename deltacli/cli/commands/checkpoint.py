@@ -79,8 +79,9 @@ def checkpoint(
     """Write a checkpoint, verify it, and move _last_checkpoint forward.
 
     It is written beside the log, read back and counted against the snapshot before it is
-    published. One that is there already is left alone. With --cleanup, expired commits and
-    checkpoints are deleted afterwards, as far as a checkpoint stands behind them.
+    published. One that is there already is left alone, and _last_checkpoint made to name it.
+    With --cleanup, expired commits and checkpoints are deleted afterwards, as far as a
+    checkpoint stands behind them.
     """
     from deltacli.operations.checkpoint import plan_checkpoint
     from deltacli.operations.maintain import apply_maintenance, plan_maintenance
